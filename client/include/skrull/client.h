@@ -1,0 +1,107 @@
+/*
+ * The client of skrulld, for GPU workers. A client may be used by several threads; a stream by one
+ * thread at a time, beside its own reader thread, which prefetches, reconnects and resumes.
+ * fork() after skrull_client_new is not supported (gRPC is not).
+ */
+#pragma once
+
+#include <skrull/error.h>
+#include <skrull/job.h>
+#include <skrull/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct skrull_client;
+struct skrull_stream;
+
+struct skrull_client_options {
+    const char *server; /* HOST:PORT, [V6]:PORT or unix:PATH; NULL: $SKRULL_SERVER, else the default socket */
+    int64_t timeout_ms; /* of a unary call, connecting included; 0: 10,000 */
+};
+
+/* A new client; connects lazily. INVALID_ARGUMENT: not an address. `options` may be NULL. */
+SKRULL_API int skrull_client_new(const struct skrull_client_options *options,
+                                 struct skrull_client **ret_client, struct skrull_error *err);
+SKRULL_API void skrull_client_free(struct skrull_client *client);
+
+/* The address in use; lives as long as the client. */
+SKRULL_API const char *skrull_client_server(const struct skrull_client *client);
+
+/* Jobs that calls return are owned by the caller. NULL is fine. */
+SKRULL_API void skrull_job_free(struct skrull_job *job);
+
+/* Creates a job. `request_id` (nullable) makes a repeated call harmless. */
+SKRULL_API int skrull_client_create_job(struct skrull_client *client, const struct skrull_job *job,
+                                        const char *request_id, struct skrull_job **ret_job,
+                                        struct skrull_error *err);
+SKRULL_API int skrull_client_get_job(struct skrull_client *client, const char *name,
+                                     struct skrull_job **ret_job, struct skrull_error *err);
+SKRULL_API int skrull_client_delete_job(struct skrull_client *client, const char *name,
+                                        struct skrull_error *err);
+
+/* All jobs by name: calls `fn` for each (the job is borrowed); a non-zero return ends the walk. */
+SKRULL_API int skrull_client_list_jobs(struct skrull_client *client,
+                                       int (*fn)(void *arg, const struct skrull_job *job), void *arg,
+                                       struct skrull_error *err);
+
+/* The plan of a step: of `ranks` ([n_ranks]), or whole where n_ranks is 0 (asked for in parts where it is
+ * too large for one message). Free it with skrull_plan_free. */
+SKRULL_API int skrull_client_get_plan(struct skrull_client *client, const char *job, uint64_t step,
+                                      const uint32_t *ranks, size_t n_ranks,
+                                      struct skrull_plan **ret_plan, struct skrull_error *err);
+
+/* Health of the server as grpc.health.v1 has it: 0 serving, SKRULL_NOT_SERVING not. */
+#define SKRULL_NOT_SERVING 1
+SKRULL_API int skrull_client_health(struct skrull_client *client, struct skrull_error *err);
+
+struct skrull_stream_options {
+    const char *job;
+    const char *uid; /* NULL: any; the first plan's uid is held to from then on */
+    uint32_t data_rank;
+    uint64_t from_step;
+    uint64_t count;              /* 0: all */
+    uint32_t window;             /* 0: 16 */
+    const char *resume_digest;   /* digest of step from_step - 1, NULL: not checked */
+    int64_t give_up_ms;          /* without a connection for so long: UNAVAILABLE; 0: never */
+    void (*on_event)(void *arg, const char *message); /* reconnects and the like, from the reader thread; NULL: silent */
+    void *arg;
+};
+
+/* Opens a stream; returns at once. */
+SKRULL_API int skrull_stream_open(struct skrull_client *client,
+                                  const struct skrull_stream_options *options,
+                                  struct skrull_stream **ret_stream, struct skrull_error *err);
+
+/*
+ * The next step's plan (one rank), in order, none lost or repeated, whatever happened to the
+ * connection; waits for it. Its rank digest has been recomputed (else DATA_LOSS). SKRULL_STREAM_END: there
+ * are no more. Errors are final: NOT_FOUND, FAILED_PRECONDITION, ... as the daemon said.
+ */
+#define SKRULL_STREAM_END 1
+SKRULL_API int skrull_stream_next(struct skrull_stream *stream, struct skrull_plan **ret_plan,
+                                  struct skrull_error *err);
+
+struct skrull_step_report {
+    uint64_t step;
+    const char *digest; /* of the plan that was run, 32 hex digits */
+    int64_t elapsed_ns;
+    uint64_t peak_bytes;
+};
+
+/* Queues a report of this stream's rank; the reader thread delivers it, at least once, also across a
+ * reconnect. An error that the daemon gave to an earlier one is returned here or by _next. */
+SKRULL_API int skrull_stream_report(struct skrull_stream *stream,
+                                    const struct skrull_step_report *report, struct skrull_error *err);
+
+/* Waits until all reports are delivered, at most timeout_ms (0: for ever): DEADLINE_EXCEEDED. */
+SKRULL_API int skrull_stream_flush(struct skrull_stream *stream, int64_t timeout_ms,
+                                   struct skrull_error *err);
+
+/* Cancels what is open and joins the reader thread; NULL is fine. Undelivered reports are lost. */
+SKRULL_API void skrull_stream_close(struct skrull_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,64 @@
+/*
+ * The table of a job's fields: the one place that knows each key's type, range, default and whether
+ * its feature is built. The YAML reader, the protobuf codec and skrull_job_complete walk it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <skrull/job.h>
+
+enum job_field_kind {
+    JOB_FIELD_U32,
+    JOB_FIELD_U64,
+    JOB_FIELD_DOUBLE,
+    JOB_FIELD_TEXT,
+    JOB_FIELD_WORD, /* an enum: int in the struct */
+};
+
+/* One word of an enum: its number is its place, from 1. */
+struct job_word {
+    const char *word;      /* "shuffle" */
+    const char *enum_name; /* "ORDER_SHUFFLE" */
+    bool is_built;
+};
+
+struct job_field {
+    const char *path; /* "batch.align"; of a data set: "over_length" */
+    enum job_field_kind kind;
+    size_t offset; /* in struct skrull_job, or in struct skrull_dataset */
+    bool is_required;
+    bool only_default;      /* another value is not built yet */
+    uint64_t min, max;      /* numbers; TEXT: max is the longest length in bytes */
+    uint64_t number;        /* default: of a number or a word */
+    const char *text;       /* default of a TEXT, or NULL */
+    const struct job_word *words; /* WORD only, ends with word NULL */
+};
+
+extern const struct job_field job_fields[]; /* ends with path NULL */
+extern const struct job_field job_data_fields[];
+
+/* The field of a path in snake_case or lowerCamelCase; NULL: unknown. */
+const struct job_field *job_field_find(const struct job_field *fields, const char *path);
+
+/* Checks a given (not default) value. "PATH: VALUE is not built yet", "PATH: VALUE is out of range, LO to
+ * HI are allowed". `path` is what the message names ("data[0].weight"). */
+int job_field_check_number(const struct job_field *field, const char *path, uint64_t value,
+                           struct skrull_error *err);
+
+/* The number of a word or enum name; 0 with INVALID_ARGUMENT in *err where it is unknown or not built. */
+int job_field_check_word(const struct job_field *field, const char *path, const char *word,
+                         int *ret_number, struct skrull_error *err);
+
+/*
+ * Fills in defaults (0, NULL) and checks the whole: required fields, ranges, names, `is not built yet`,
+ * epochs against steps, bucket >= 2 x align with zigzag and cp > 1, dp x cp, ... What came by RPC and
+ * what came by file passes here alike. Does not touch the output-only fields. INVALID_ARGUMENT names
+ * the field.
+ */
+int job_complete(struct skrull_job *job, struct skrull_error *err);
+
+/* equal_micro_batches resolved: auto is true unless zero_stage is 0 or 1 and pp is 1. */
+bool job_is_equal_micro_batches(const struct skrull_job *job);

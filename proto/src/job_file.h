@@ -1,0 +1,22 @@
+/* Reads a job file, YAML or JSON (which is YAML, so that lines are known). */
+#pragma once
+
+#include <stddef.h>
+
+#include <skrull/job.h>
+
+struct arena;
+
+#define JOB_FILE_MAX_BYTES ((size_t)1 << 20)
+
+/*
+ * Parses `text` ([len] bytes) into a completed, checked job in `arena`. Keys in snake_case or
+ * lowerCamelCase; integers may be quoted; a word may be the enum's name; output-only keys are ignored.
+ * INVALID_ARGUMENT names key, line and what is allowed ("line 7: batch.align: ...").
+ */
+int job_file_parse(struct arena *arena, const char *text, size_t len, struct skrull_job **ret_job,
+                   struct skrull_error *err);
+
+/* Reads and parses a file. NOT_FOUND where there is none. */
+int job_file_read(struct arena *arena, const char *path, struct skrull_job **ret_job,
+                  struct skrull_error *err);

@@ -1,0 +1,1 @@
+#include <skrull/plan.h>
