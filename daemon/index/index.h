@@ -4,9 +4,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include <skrull/error.h>
 

@@ -18,21 +18,29 @@ int skrull_error_set(struct skrull_error *err, int code, const char *format, ...
     return code;
 }
 
+/* Appends to a message, cutting what does not fit. */
+static void append(char message[SKRULL_ERROR_MESSAGE_SIZE], const char *text)
+{
+    size_t len = strlen(message), room = SKRULL_ERROR_MESSAGE_SIZE - 1 - len, more = strlen(text);
+
+    more = more < room ? more : room;
+    memcpy(message + len, text, more);
+    message[len + more] = '\0';
+}
+
 int skrull_error_prefix(struct skrull_error *err, int code, const char *format, ...)
 {
     char message[SKRULL_ERROR_MESSAGE_SIZE];
     va_list args;
-    size_t len;
 
     if (err) {
+        memcpy(message, err->message, sizeof(message));
         va_start(args, format);
-        (void)vsnprintf(message, sizeof(message), format, args);
+        (void)vsnprintf(err->message, sizeof(err->message), format, args);
         va_end(args);
-        len = strlen(message);
-        (void)snprintf(message + len, sizeof(message) - len, ": %.*s", (int)sizeof(message) - 1,
-                       err->message);
+        append(err->message, ": ");
+        append(err->message, message);
         err->code = code;
-        memcpy(err->message, message, sizeof(message));
     }
     return code;
 }
