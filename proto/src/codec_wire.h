@@ -15,7 +15,8 @@ ProtobufCAllocator codec_wire_allocator(struct arena *arena);
 
 /*
  * Decodes `bytes` in `arena` (never free_unpacked it). INVALID_ARGUMENT: not such a message, nested
- * deeper than 16, a string with NUL or that is not UTF-8; RESOURCE_EXHAUSTED: past the arena's budget.
+ * deeper than 16, a string with NUL or that is not UTF-8, a number past 32 bits where the field has no
+ * more; RESOURCE_EXHAUSTED: past the arena's budget. Enum values are not checked against their names.
  */
 int codec_wire_decode(struct arena *arena, const ProtobufCMessageDescriptor *descriptor,
                       const uint8_t *bytes, size_t len, ProtobufCMessage **ret_message,
