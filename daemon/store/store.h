@@ -21,13 +21,16 @@ struct store_job {
     uint64_t given_out_below; /* plans of smaller steps may have been sent */
 };
 
-/* Reports of one rank: every step below `below`, and the `ahead` bits after it: bit i of byte i / 8 is
- * step below + 1 + i. */
+/* Steps [begin, end). */
+struct store_range {
+    uint64_t begin, end;
+};
+
+/* What one rank has reported: ascending ranges that do not touch. */
 struct store_progress {
     uint32_t data_rank;
-    uint64_t below;
-    const uint8_t *ahead; /* [ahead_len] */
-    size_t ahead_len;
+    const struct store_range *ranges; /* [n_ranges] */
+    size_t n_ranges;
 };
 
 /*
