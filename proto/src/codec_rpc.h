@@ -4,7 +4,7 @@
  *
  * Decoding checks what no field may be: not such a message, nesting, strings that are not UTF-8 or hold
  * NUL or are too long (names 63, paths 4,096, digests and uids 32, request ids 128 bytes), too many list
- * entries. INVALID_ARGUMENT names the field; RESOURCE_EXHAUSTED: past the arena's budget.
+ * entries (65,536 a list). INVALID_ARGUMENT names the field; RESOURCE_EXHAUSTED: past the arena's budget.
  */
 #pragma once
 
@@ -16,6 +16,8 @@
 #include <skrull/plan.h>
 
 struct arena;
+
+#define RPC_MAX_ENTRIES ((size_t)65536) /* of any list */
 
 struct rpc_bytes {
     const uint8_t *data;
@@ -131,6 +133,8 @@ RPC_CODEC(health_check_response, enum rpc_health)
  * outlive every arena: free(bytes.data). */
 int codec_stream_plan_pack(const struct skrull_plan *plan, size_t i_rank, uint8_t **ret_bytes,
                            size_t *ret_len, struct skrull_error *err);
+int codec_stream_heartbeat_pack(struct arena *arena, struct rpc_bytes *ret,
+                                struct skrull_error *err);
 int codec_stream_end_pack(struct arena *arena, enum rpc_end_reason reason, uint64_t next_step,
                           struct rpc_bytes *ret, struct skrull_error *err);
 int codec_stream_event_unpack(struct arena *arena, struct rpc_bytes bytes,

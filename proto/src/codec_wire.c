@@ -321,3 +321,47 @@ int codec_wire_decode(struct arena *arena, const ProtobufCMessageDescriptor *des
     return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "%s: not such a message",
                             descriptor->short_name);
 }
+
+int codec_wire_encode(struct arena *arena, const ProtobufCMessage *message, uint8_t **ret_bytes,
+                      size_t *ret_len, struct skrull_error *err)
+{
+    size_t len = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = arena_alloc(arena, len, 1);
+
+    if (!bytes) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                "%s: no memory for %zu bytes of message",
+                                message->descriptor->short_name, len);
+    }
+    *ret_len = protobuf_c_message_pack(message, bytes);
+    *ret_bytes = bytes;
+    return 0;
+}
+
+char *codec_wire_borrow(const char *text)
+{
+    return (char *)(uintptr_t)(text ? text : "");
+}
+
+int codec_wire_check_text(const char *field, const char *text, size_t max_len,
+                          struct skrull_error *err)
+{
+    size_t len = strlen(text);
+
+    if (len > max_len) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: %zu bytes, at most %zu are allowed", field, len, max_len);
+    }
+    return 0;
+}
+
+int codec_wire_check_count(const char *field, size_t count, size_t max_count,
+                           struct skrull_error *err)
+{
+    if (count > max_count) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: %zu entries, at most %zu are allowed", field, count,
+                                max_count);
+    }
+    return 0;
+}
