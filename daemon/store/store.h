@@ -1,7 +1,7 @@
 /*
- * 5 STORE: what survives kill -9: jobs (spec with uid, revision, info), how far plans were given out, and
- * which steps were reported. To add a store: store_x.c and a line in stores.def. Called from one thread
- * at a time (the daemon's store queue); every call is durable when it returns.
+ * 5 STORE: what survives kill -9: jobs (spec with uid, revision, info), how far plans were given
+ * out, and which steps were reported. To add a store: store_x.c and a line in stores.def. Called
+ * from one thread at a time (the daemon's store queue); every call is durable when it returns.
  */
 #pragma once
 
@@ -34,9 +34,9 @@ struct store_progress {
 };
 
 /*
- * Opens `url` ("sqlite:PATH"), creating the file (mode 600) and its folder (mode 700) where they are
- * missing. FAILED_PRECONDITION: another daemon holds it, or its schema is newer; DATA_LOSS: damaged.
- * INVALID_ARGUMENT: unknown scheme.
+ * Opens `url` ("sqlite:PATH"), creating the file (mode 600) and its folder (mode 700) where they
+ * are missing. FAILED_PRECONDITION: another daemon holds it, or its schema is newer; DATA_LOSS:
+ * damaged. INVALID_ARGUMENT: unknown scheme.
  */
 int store_open(const char *url, struct store **ret_store, struct skrull_error *err);
 void store_close(struct store *store);
@@ -54,8 +54,8 @@ int store_give_out(struct store *store, const char *uid, uint64_t below, struct 
 int store_put_progress(struct store *store, const char *uid, const struct store_progress *progress,
                        size_t n, struct skrull_error *err);
 
-/* Calls back for each job by name, or for each rank's progress of a job; memory is the callee's only
- * during the call. A non-zero return of the callback ends the walk and is returned. */
+/* Calls back for each job by name, or for each rank's progress of a job; memory is the callee's
+ * only during the call. A non-zero return of the callback ends the walk and is returned. */
 typedef int (*store_job_fn)(void *arg, const struct store_job *job);
 typedef int (*store_progress_fn)(void *arg, const struct store_progress *progress);
 int store_each_job(struct store *store, store_job_fn fn, void *arg, struct skrull_error *err);

@@ -1,0 +1,35 @@
+/*
+ * The file behind store_sqlite: created whole or not at all, locked against a second daemon,
+ * checked before it is used, never overwritten. Beside PATH stand PATH.lock (never removed; holds
+ * the daemon's process id) and PATH-wal.
+ */
+#pragma once
+
+#include <skrull/error.h>
+
+struct sqlite3;
+
+struct sqlite_file {
+    char *path;         /* owned */
+    int lock_fd;        /* -1: none */
+    struct sqlite3 *db; /* locked; write-ahead log, synced at every commit */
+};
+
+/*
+ * Opens or creates the state at `path`. FAILED_PRECONDITION: another program has it, it is of a
+ * newer skrulld, or it is not a state at all; DATA_LOSS: damaged; PERMISSION_DENIED;
+ * RESOURCE_EXHAUSTED: disk full.
+ */
+int sqlite_file_open(const char *path, struct sqlite_file *ret_file, struct skrull_error *err);
+
+/* Half-opened files are fine. */
+void sqlite_file_close(struct sqlite_file *file);
+
+/* Says in our words why SQLite answered `status` while `doing` ("saving job x"). Returns the code.
+ */
+int sqlite_file_error(const struct sqlite_file *file, int status, const char *doing,
+                      struct skrull_error *err);
+
+/* Runs SQL that gives no rows. */
+int sqlite_file_exec(const struct sqlite_file *file, const char *sql, const char *doing,
+                     struct skrull_error *err);
