@@ -1,6 +1,11 @@
 /*
- * 1 LENGTH INDEX: a file of sequence lengths, opened read-only. To add a format: index_x.c and a line
- * in formats.def. Rows are immutable after opening; any number of threads may read.
+ * 1 LENGTH INDEX: a file of sequence lengths, opened read-only. To add a format: index_x.c and a
+ * line in formats.def. Rows are immutable after opening; any number of threads may read.
+ *
+ * A .skx file is used where it lies, mapped. A process that truncates it meanwhile makes the next
+ * touch of a lost page raise SIGBUS, which ends the daemon; nothing here guards against that.
+ * Replace an index by rename, as index_write_skx does: the mapping then keeps the old file. Text is
+ * read once, into memory.
  */
 #pragma once
 
@@ -10,10 +15,12 @@
 #include <skrull/error.h>
 
 struct length_index {
-    const char *format;          /* name in formats.def; static */
-    const uint32_t *lengths;     /* [count] tokens, at least 1 each; owned: parsed, or mapped in place */
+    const char *format; /* name in formats.def; static */
+    const uint32_t
+        *lengths; /* [count] tokens, at least 1 each; owned: parsed, or mapped in place */
     const uint32_t *loss_tokens; /* [count], or NULL: the index does not say */
-    uint64_t count;
+    const uint32_t *score_bits;  /* [count] f32 as stored, or NULL; only carried along, to a .skx */
+    uint64_t count;              /* rows, at least 1 */
     uint64_t tokens;
     uint64_t n_loss_tokens; /* sum, 0 where loss_tokens is NULL */
 };
@@ -26,13 +33,24 @@ struct index_stats {
 };
 
 struct index_options {
-    const char *format; /* NULL or "auto": by content */
+    const char *format; /* NULL, "" or "auto": by content */
+    uint64_t
+        max_count; /* rows that may be read into memory; 0: INDEX_MAX_COUNT. Mapped: no limit */
 };
 
+/* 8 GiB of lengths. */
+#define INDEX_MAX_COUNT (UINT64_C(1) << 31)
+
 /*
- * Opens the index behind `fd` (borrowed; `path` only for messages). Checks the header and the size;
- * text is parsed. Errors name the path, the line or offset, the limit and the remedy. INVALID_ARGUMENT:
- * unknown format, or not such a file; "FORMAT is not built yet" for formats still to come.
+ * Opens the index behind `fd` (borrowed, only until the call returns; `path` only for messages;
+ * `options` may be NULL). Checks the header and the size; text is parsed, in full. Errors name the
+ * path, the line or offset, the limit and the remedy. INVALID_ARGUMENT: unknown format, or not such
+ * a file; "FORMAT is not built yet" for formats still to come. DATA_LOSS: such a file, but damaged
+ * or cut. FAILED_PRECONDITION: somebody wrote to it meanwhile.
+ *
+ * Where a .skx was opened, its lengths have not been looked at before index_verify says so: until
+ * then one may be 0, or a loss-token count larger than its length, and the sums are the file's
+ * word.
  */
 int index_open(int fd, const char *path, const struct index_options *options,
                struct length_index **ret_idx, struct skrull_error *err);
@@ -41,20 +59,23 @@ int index_open(int fd, const char *path, const struct index_options *options,
 void index_close(struct length_index *idx);
 
 /* Reads the whole payload: checks .skx's stored hash, every length and the stored sums; returns the
- * XXH3-64 of the payload as if the index were .skx. DATA_LOSS: it does not match. */
-int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash, struct skrull_error *err);
+ * XXH3-64 of the payload as if the index were .skx. DATA_LOSS: it does not match. O(count). */
+int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
+                 struct skrull_error *err);
 
-/* Counts, quantiles by nearest rank (exact), histogram. */
+/* Counts, quantiles by nearest rank (exact), histogram. O(count), whatever the order. */
 int index_describe(const struct length_index *idx, struct index_stats *ret_stats,
                    struct skrull_error *err);
 
-/* Writes the index as .skx, atomically (temporary file, fsync, rename). */
+/* Writes the index as .skx, atomically (temporary file beside it, fsync, rename), mode 0644. */
 int index_write_skx(const struct length_index *idx, const char *path, struct skrull_error *err);
 
 /*
- * Opens a file under one of `roots` ([n_roots] absolute paths): `path` absolute, or relative to the first
- * root that has it; after resolving links it must lie under a root. PERMISSION_DENIED: outside, or no
- * roots at all; NOT_FOUND: in no root. Returns a descriptor in *ret_fd, the caller's.
+ * Opens a file or folder under one of `roots` ([n_roots] absolute paths): `path` absolute, or
+ * relative to the first root that has it; after resolving links it must lie under a root. Anything
+ * else (a pipe, a device) is refused unopened. PERMISSION_DENIED: outside, or no roots at all;
+ * NOT_FOUND: in no root; INVALID_ARGUMENT: no usable path. Returns a descriptor in *ret_fd, the
+ * caller's.
  */
 int index_open_under_roots(const char *path, const char *const *roots, size_t n_roots, int *ret_fd,
                            struct skrull_error *err);

@@ -1,6 +1,7 @@
 /*
- * 2 SAMPLER: (seed, epoch, step) -> rows. Pure, random access, O(1) memory beside one bit a row where
- * rows are dropped: a keyed permutation (Feistel network with cycle walking) of the kept rows.
+ * 2 SAMPLER: (seed, epoch, step) -> rows. Pure, random access, O(1) memory beside one bit a row
+ * where rows are dropped (and 1/64 bit for finding them): a keyed permutation (Feistel network with
+ * cycle walking) of the kept rows.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ struct sampler_options {
     uint64_t seed;
     enum skrull_order order;
     uint32_t batch;  /* sequences in a global batch */
-    uint64_t epochs; /* or */
+    uint64_t epochs; /* one of these is 0 */
     uint64_t steps;
     const struct sample_rows *rows; /* [n_datasets], concatenated in this order; copied */
     uint32_t n_datasets;
@@ -33,8 +34,8 @@ struct sample_row {
 
 struct sampler;
 
-/* A new sampler, freed by sampler_free. INVALID_ARGUMENT: no step at all (fewer sequences than a batch),
- * with both numbers. */
+/* A new sampler, freed by sampler_free. INVALID_ARGUMENT: no step at all (fewer sequences than a
+ * batch), with both numbers. */
 int sampler_new(const struct sampler_options *options, struct sampler **ret_sampler,
                 struct skrull_error *err);
 void sampler_free(struct sampler *sampler);

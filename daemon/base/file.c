@@ -1,0 +1,94 @@
+/*
+ * Reading and mapping of files, and the stamp by which a changed one is found out. Only regular
+ * files are expected: callers check. Thread-safe: no state.
+ */
+#include "base/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int file_stamp(int fd, const char *path, struct file_stamp *ret_stamp, struct skrull_error *err)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0) {
+        return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "%s: %s", path, strerror(errno));
+    }
+    ret_stamp->device = info.st_dev;
+    ret_stamp->inode = info.st_ino;
+    ret_stamp->size = (uint64_t)info.st_size;
+    ret_stamp->mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    ret_stamp->mode = info.st_mode;
+    return 0;
+}
+
+int file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->mtime_ns == b->mtime_ns;
+}
+
+int file_read_at(int fd, const char *path, void *bytes, size_t size, uint64_t offset,
+                 size_t *ret_size, struct skrull_error *err)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        size_t want = size - done < SSIZE_MAX ? size - done : SSIZE_MAX;
+        ssize_t n = pread(fd, (char *)bytes + done, want, (off_t)(offset + done));
+
+        if (n == 0) {
+            break;
+        }
+        if (n < 0 && errno != EINTR) {
+            return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "%s: reading: %s", path,
+                                    strerror(errno));
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    *ret_size = done;
+    return 0;
+}
+
+int file_map(int fd, const char *path, size_t size, const void **ret_bytes,
+             struct skrull_error *err)
+{
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+    if (bytes == MAP_FAILED) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "%s: mapping %zu bytes: %s",
+                                path, size, strerror(errno));
+    }
+    *ret_bytes = bytes;
+    return 0;
+}
+
+void file_unmap(const void *bytes, size_t size)
+{
+    if (bytes) {
+        /* munmap's parameter is not const, though it writes nothing. */
+        (void)munmap((void *)(uintptr_t)bytes, size);
+    }
+}
+
+int file_write_all(int fd, const char *path, const void *bytes, size_t size,
+                   struct skrull_error *err)
+{
+    const char *at = bytes;
+
+    while (size > 0) {
+        ssize_t n = write(fd, at, size < SSIZE_MAX ? size : SSIZE_MAX);
+
+        if (n < 0 && errno != EINTR) {
+            return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "%s: writing: %s", path,
+                                    strerror(errno));
+        }
+        at += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}

@@ -1,0 +1,65 @@
+/*
+ * Inside of the index stage: what a format is to index.c. To add one: index_x.c defines `format_x`,
+ * formats.def names it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "index/index.h"
+
+/* The first bytes of a file are enough to tell what it is. */
+#define INDEX_HEAD_SIZE 512
+
+/* A regular file about to be read. */
+struct index_source {
+    int fd;
+    const char *path; /* for messages: index_short_path's */
+    struct file_stamp stamp;
+    unsigned char head[INDEX_HEAD_SIZE];
+    size_t head_size; /* bytes of head that the file has */
+    uint64_t max_count;
+};
+
+/* An opened index; the public part is handed out. */
+struct index_file {
+    struct length_index idx;
+    const struct index_format *format;
+    char *path;       /* owned; for the messages of verify */
+    uint32_t *parsed; /* owned lengths, or NULL */
+    const void *map;  /* owned mapping, or NULL */
+    size_t map_size;
+    uint64_t stored_hash; /* of a .skx's payload */
+};
+
+struct index_format {
+    const char *name;
+    const char *summary;
+    /* 1: these are the first bytes of such a file. */
+    int (*matches)(const struct index_source *source);
+    /* Fills `ret_file`, zeroed but for `format` and `path`; index.c frees what it holds after an
+     * error, too. */
+    int (*open)(const struct index_source *source, struct index_file *ret_file,
+                struct skrull_error *err);
+    /* Checks what only reading the whole payload can tell, and hashes it. */
+    int (*verify)(const struct index_file *file, uint64_t *ret_hash, struct skrull_error *err);
+};
+
+#define X(name) extern const struct index_format format_##name;
+#include "index/formats.def"
+#undef X
+
+/* The end of a long path, so that what follows in a message is not cut. */
+const char *index_short_path(const char *path);
+
+/* What the file is, where it is none of formats.def: refused by name and with the way out. 0:
+ * nothing known, so text may be tried. */
+int detect_foreign(const struct index_source *source, struct skrull_error *err);
+
+/* Refuses a format's name that is to come; 0: never heard of it. */
+int detect_name(const char *name, const char *path, struct skrull_error *err);
+
+/* Refuses what is no regular file, naming what it is; `fd` may be a data set's folder. */
+int detect_not_a_file(int fd, const char *path, unsigned int mode, struct skrull_error *err);

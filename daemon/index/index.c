@@ -1,0 +1,158 @@
+/*
+ * Opening of an index: what kind of file, which format (asked for, or by its first bytes), then the
+ * format's own reader. Nothing here knows a layout. Thread-safe: an opened index never changes.
+ */
+#include "index/index.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "index/format.h"
+
+static const struct index_format *const formats[] = {
+#define X(name) &format_##name,
+#include "index/formats.def"
+#undef X
+};
+
+#define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+const char *index_short_path(const char *path)
+{
+    const size_t max = 200;
+    size_t len = strlen(path);
+
+    return len > max ? path + (len - max) : path;
+}
+
+static int by_name(const char *name, const char *path, const struct index_format **ret_format,
+                   struct skrull_error *err)
+{
+    char known[128] = "auto";
+    int status = detect_name(name, path, err);
+
+    if (status < 0) {
+        return status;
+    }
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        if (strcmp(formats[i]->name, name) == 0) {
+            *ret_format = formats[i];
+            return 0;
+        }
+        (void)strncat(known, ", ", sizeof(known) - strlen(known) - 1);
+        (void)strncat(known, formats[i]->name, sizeof(known) - strlen(known) - 1);
+    }
+    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                            "%s: unknown format %.40s; this build reads %s", path, name, known);
+}
+
+static int by_content(const struct index_source *source, const struct index_format **ret_format,
+                      struct skrull_error *err)
+{
+    const struct index_format *text = formats[N_FORMATS - 1];
+    int status;
+
+    for (size_t i = 0; i + 1 < N_FORMATS; i++) {
+        if (formats[i]->matches(source)) {
+            *ret_format = formats[i];
+            return 0;
+        }
+    }
+    status = detect_foreign(source, err);
+    if (status < 0) {
+        return status;
+    }
+    *ret_format = text;
+    return 0;
+}
+
+/* The stamp and the first bytes of a regular, non-empty file. */
+static int source_open(int fd, const char *path, struct index_source *ret_source,
+                       struct skrull_error *err)
+{
+    int status;
+
+    ret_source->fd = fd;
+    ret_source->path = index_short_path(path);
+    status = file_stamp(fd, ret_source->path, &ret_source->stamp, err);
+    if (status < 0) {
+        return status;
+    }
+    if (!S_ISREG(ret_source->stamp.mode)) {
+        return detect_not_a_file(fd, ret_source->path, ret_source->stamp.mode, err);
+    }
+    if (ret_source->stamp.size == 0) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: empty file (0 bytes); an index holds at least one length",
+                                ret_source->path);
+    }
+    return file_read_at(fd, ret_source->path, ret_source->head, sizeof(ret_source->head), 0,
+                        &ret_source->head_size, err);
+}
+
+static int open_as(const struct index_format *format, const struct index_source *source,
+                   struct length_index **ret_idx, struct skrull_error *err)
+{
+    struct index_file *file = calloc(1, sizeof(*file));
+    int status;
+
+    if (!file || !(file->path = strdup(source->path))) {
+        free(file);
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "%s: out of memory",
+                                source->path);
+    }
+    file->format = format;
+    file->idx.format = format->name;
+    status = format->open(source, file, err);
+    if (status < 0) {
+        index_close(&file->idx);
+        return status;
+    }
+    *ret_idx = &file->idx;
+    return 0;
+}
+
+int index_open(int fd, const char *path, const struct index_options *options,
+               struct length_index **ret_idx, struct skrull_error *err)
+{
+    const char *name = options && options->format ? options->format : "";
+    const struct index_format *format = NULL;
+    struct index_source source = {.max_count = options && options->max_count ? options->max_count
+                                                                             : INDEX_MAX_COUNT};
+    int status = source_open(fd, path, &source, err);
+
+    if (status < 0) {
+        return status;
+    }
+    if (name[0] == '\0' || strcmp(name, "auto") == 0) {
+        status = by_content(&source, &format, err);
+    } else {
+        status = by_name(name, source.path, &format, err);
+    }
+    return status < 0 ? status : open_as(format, &source, ret_idx, err);
+}
+
+void index_close(struct length_index *idx)
+{
+    if (idx) {
+        struct index_file *file = (struct index_file *)idx;
+
+        free(file->path);
+        free(file->parsed);
+        file_unmap(file->map, file->map_size);
+        free(file);
+    }
+}
+
+int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
+                 struct skrull_error *err)
+{
+    const struct index_file *file = (const struct index_file *)idx;
+
+    int status = file->format->verify(file, ret_payload_hash, err);
+
+    return status < 0 ? skrull_error_prefix(err, status, "%s", file->path) : 0;
+}
