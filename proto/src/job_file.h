@@ -11,8 +11,8 @@ struct arena;
 
 /*
  * Parses `text` ([len] bytes) into a completed, checked job in `arena`. Keys in snake_case or
- * lowerCamelCase; integers may be quoted; a word may be the enum's name; output-only keys are ignored.
- * INVALID_ARGUMENT names key, line and what is allowed ("line 7: batch.align: ...").
+ * lowerCamelCase; integers may be quoted; a word may be the enum's name; output-only keys are
+ * ignored. INVALID_ARGUMENT names key, line and what is allowed ("line 7: batch.align: ...").
  */
 int job_file_parse(struct arena *arena, const char *text, size_t len, struct skrull_job **ret_job,
                    struct skrull_error *err);

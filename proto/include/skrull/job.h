@@ -26,7 +26,7 @@ struct skrull_dataset {
     const char *format; /* "auto" or a name of formats.def */
     enum skrull_over_length over_length;
     double weight; /* 0: none */
-    const char *column;
+    const char *column; /* NULL: the format's own */
     enum skrull_unit unit;
 };
 
