@@ -1,40 +1,42 @@
 /*
- * The daemon's log: one event a line, `event key=value ...` or one JSON object, to standard error.
- * Only main, rpc/ and the boundary of jobs write to it; stages return errors. Thread-safe.
- *
- *     log_info("listening", LOG_STR("address", address), LOG_U64("port", port));
- *     log_info("stopped", LOG_NONE);
+ * The daemon's log: one event a line on standard error, written at the boundary (rpc/, main) only.
+ * Any thread may log. Text is "TIME LEVEL event key=value ...", values that are not plain words are
+ * quoted; JSON is one object a line.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include <skrull/error.h>
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
-#include "base/log_line.h"
-
-/* What is logged from now on, info at first. May be called at any time, by any thread. */
+/* Initially info and text. */
 void log_set_level(enum log_level level);
-enum log_level log_get_level(void);
-
-/* Text at first. */
 void log_set_format(enum log_format format);
 
-/* The level, format of a word: "warn", "json". INVALID_ARGUMENT names the word and what is allowed.
- */
-int log_parse_level(const char *word, enum log_level *ret_level, struct skrull_error *err);
-int log_parse_format(const char *word, enum log_format *ret_format, struct skrull_error *err);
+/* The level of a word (error, warn, info, debug): true. */
+bool log_level_parse(const char *word, enum log_level *ret_level);
 
-/* Writes one line by one write(2), where `level` is logged. `fields` end with LOG_NONE. Loses a
- * line rather than fail or wait for a full pipe. */
-void log_event(enum log_level level, const char *event, const struct log_field *fields);
+struct log_field {
+    const char *key;  /* NULL ends the list */
+    const char *text; /* NULL: the number */
+    uint64_t number;
+};
 
-#define LOG_FIELDS(...)                                                                            \
-    (const struct log_field[])                                                                     \
-    {                                                                                              \
-        __VA_ARGS__, LOG_NONE                                                                      \
-    }
-#define log_error(event, ...) log_event(LOG_LEVEL_ERROR, (event), LOG_FIELDS(__VA_ARGS__))
-#define log_warn(event, ...) log_event(LOG_LEVEL_WARN, (event), LOG_FIELDS(__VA_ARGS__))
-#define log_info(event, ...) log_event(LOG_LEVEL_INFO, (event), LOG_FIELDS(__VA_ARGS__))
-#define log_debug(event, ...) log_event(LOG_LEVEL_DEBUG, (event), LOG_FIELDS(__VA_ARGS__))
+/* clang-format off */
+#define LOG_TEXT(key, text) {(key), (text), 0}
+#define LOG_U64(key, number) {(key), 0, (number)}
+/* clang-format on */
+
+/* Logs `event` (lower case, no spaces) with at least one field:
+ * log_event(LOG_LEVEL_INFO, "job_created", LOG_TEXT("job", name), LOG_U64("steps", steps)). */
+#define log_event(level, event, ...)                                                               \
+    log_write((level), (event), (const struct log_field[]){__VA_ARGS__, {0}})
+
+void log_write(enum log_level level, const char *event, const struct log_field *fields);
+
+/* One line without its end into `line` ([size], NUL-terminated, cut where it does not fit): what
+ * log_write writes. */
+void log_render(enum log_format format, int64_t real_ns, enum log_level level, const char *event,
+                const struct log_field *fields, char *line, uint32_t size);
