@@ -1,0 +1,488 @@
+/*
+ * Planning ahead.
+ *
+ * An entry is a step's plan and its state: QUEUED (someone waits, all makers are busy), RUNNING (in
+ * the making on another thread, which touches nothing but the entry's result), READY (kept, in the
+ * order of last use). An entry that failed is gone once its waiters have heard of it: the next who
+ * asks tries again. Waiters are served first; makers that are free work ahead of the step that a
+ * stream asked for last, so that also streams that fell far behind the others run ahead of their
+ * needs.
+ *
+ * Digests are kept apart, in a table by step modulo its size: workers report steps long after their
+ * plans were dropped.
+ */
+#include "job/pipeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "ckd.h"
+#include "codec_rpc.h"
+#include "job/shared_bytes.h"
+
+#define N_BUCKETS 64
+#define N_DIGESTS 4096
+
+enum entry_state { ENTRY_QUEUED, ENTRY_RUNNING, ENTRY_READY };
+
+struct pipeline_entry {
+    struct pipeline *pipeline;
+    uint64_t step;
+    enum entry_state state;
+    struct pipeline_entry *in_bucket;   /* the next one there */
+    struct pipeline_entry *prev, *next; /* in the queue, or among the kept ones */
+    struct pipeline_wait waits;         /* head of a ring */
+    struct planned *planned;            /* READY; written by the maker */
+    struct skrull_error err;            /* written by the maker */
+};
+
+struct digest {
+    uint64_t step_plus_1; /* 0: none */
+    uint8_t digest[SKRULL_DIGEST_SIZE];
+};
+
+struct pipeline {
+    struct pipeline_source source;
+    struct pipeline_options options;
+    struct pipeline_entry *buckets[N_BUCKETS];
+    struct pipeline_entry queue; /* heads of rings: first come first served, */
+    struct pipeline_entry kept;  /* least recently used first */
+    size_t n_kept, n_kept_bytes;
+    uint32_t n_running;
+    uint64_t ahead_from; /* the step after the one that a stream asked for last */
+    bool is_closed;
+    struct digest *digests; /* [N_DIGESTS] */
+};
+
+struct planned *planned_ref(struct planned *planned)
+{
+    planned->n_refs++;
+    return planned;
+}
+
+static void planned_free(struct planned *planned)
+{
+    if (!planned) {
+        return;
+    }
+    for (size_t i = 0; i < planned->n_messages; i++) {
+        shared_bytes_unref(planned->messages[i]);
+    }
+    free(planned->messages);
+    skrull_plan_free(planned->plan);
+    free(planned);
+}
+
+void planned_unref(struct planned *planned)
+{
+    if (planned && --planned->n_refs == 0) {
+        planned_free(planned);
+    }
+}
+
+/* --- rings --- */
+
+static void ring_init(struct pipeline_entry *head)
+{
+    head->prev = head->next = head;
+}
+
+static void ring_append(struct pipeline_entry *head, struct pipeline_entry *entry)
+{
+    entry->prev = head->prev;
+    entry->next = head;
+    head->prev->next = entry;
+    head->prev = entry;
+}
+
+static void ring_remove(struct pipeline_entry *entry)
+{
+    entry->prev->next = entry->next;
+    entry->next->prev = entry->prev;
+}
+
+static bool has_waits(const struct pipeline_entry *entry)
+{
+    return entry->waits.next != &entry->waits;
+}
+
+static void wait_append(struct pipeline_entry *entry, struct pipeline_wait *wait)
+{
+    wait->entry = entry;
+    wait->next = &entry->waits;
+    wait->prev = entry->waits.prev;
+    wait->prev->next = wait;
+    entry->waits.prev = wait;
+}
+
+static void wait_remove(struct pipeline_wait *wait)
+{
+    wait->prev->next = wait->next;
+    wait->next->prev = wait->prev;
+    wait->entry = NULL;
+}
+
+/* --- entries --- */
+
+static struct pipeline_entry **bucket_of(struct pipeline *pipeline, uint64_t step)
+{
+    return &pipeline->buckets[step % N_BUCKETS];
+}
+
+static struct pipeline_entry *entry_find(struct pipeline *pipeline, uint64_t step)
+{
+    struct pipeline_entry *entry = *bucket_of(pipeline, step);
+
+    while (entry && entry->step != step) {
+        entry = entry->in_bucket;
+    }
+    return entry;
+}
+
+static struct pipeline_entry *entry_new(struct pipeline *pipeline, uint64_t step)
+{
+    struct pipeline_entry *entry = calloc(1, sizeof(*entry));
+    struct pipeline_entry **bucket = bucket_of(pipeline, step);
+
+    if (!entry) {
+        return NULL;
+    }
+    entry->pipeline = pipeline;
+    entry->step = step;
+    entry->waits.prev = entry->waits.next = &entry->waits;
+    entry->in_bucket = *bucket;
+    *bucket = entry;
+    return entry;
+}
+
+/* Takes the entry out of the table: it is not found any more. */
+static void entry_unlink(struct pipeline_entry *entry)
+{
+    struct pipeline_entry **link = bucket_of(entry->pipeline, entry->step);
+
+    while (*link != entry) {
+        link = &(*link)->in_bucket;
+    }
+    *link = entry->in_bucket;
+}
+
+/* Of an entry that is in no ring. */
+static void entry_free(struct pipeline_entry *entry)
+{
+    entry_unlink(entry);
+    planned_unref(entry->planned);
+    free(entry);
+}
+
+static void kept_remove(struct pipeline_entry *entry)
+{
+    struct pipeline *pipeline = entry->pipeline;
+
+    ring_remove(entry);
+    pipeline->n_kept--;
+    pipeline->n_kept_bytes -= entry->planned->n_bytes;
+}
+
+static void kept_append(struct pipeline_entry *entry)
+{
+    struct pipeline *pipeline = entry->pipeline;
+
+    ring_append(&pipeline->kept, entry);
+    pipeline->n_kept++;
+    pipeline->n_kept_bytes += entry->planned->n_bytes;
+}
+
+/* Drops what was not used for longest; the newest stays, however large it is. */
+static void kept_trim(struct pipeline *pipeline)
+{
+    while (pipeline->n_kept > 1 && (pipeline->n_kept > pipeline->options.max_steps ||
+                                    pipeline->n_kept_bytes > pipeline->options.max_bytes)) {
+        struct pipeline_entry *oldest = pipeline->kept.next;
+
+        kept_remove(oldest);
+        entry_free(oldest);
+    }
+}
+
+/* --- making, on another thread --- */
+
+static int planned_encode(struct planned *planned, struct skrull_error *err)
+{
+    const struct skrull_plan *plan = planned->plan;
+
+    planned->n_bytes = arena_used(plan->arena);
+    planned->messages = calloc(plan->n_ranks > 0 ? plan->n_ranks : 1, sizeof(*planned->messages));
+    if (!planned->messages) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    for (size_t i = 0; i < plan->n_ranks; i++) {
+        uint8_t *bytes;
+        size_t len;
+        int code = codec_stream_plan_pack(plan, i, &bytes, &len, err);
+
+        if (code < 0) {
+            return code;
+        }
+        planned->messages[i] = shared_bytes_new(bytes, len);
+        if (!planned->messages[i]) {
+            free(bytes);
+            return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+        }
+        planned->n_messages++;
+        planned->n_bytes += len;
+    }
+    return 0;
+}
+
+static int make(const struct pipeline_source *source, uint64_t step, struct planned **ret_planned,
+                struct skrull_error *err)
+{
+    struct planned *planned = calloc(1, sizeof(*planned));
+    int code;
+
+    if (!planned) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    planned->n_refs = 1;
+    code = source->plan(source->arg, step, &planned->plan, err);
+    if (code == 0) {
+        code = planned_encode(planned, err);
+    }
+    if (code < 0) {
+        planned_free(planned);
+        return code;
+    }
+    *ret_planned = planned;
+    return 0;
+}
+
+static void work(void *task)
+{
+    struct pipeline_entry *entry = (struct pipeline_entry *)task;
+    int code = make(&entry->pipeline->source, entry->step, &entry->planned, &entry->err);
+
+    if (code < 0) {
+        entry->err.code = code;
+    }
+}
+
+/* --- this thread again --- */
+
+static void notify_waits(struct pipeline_entry *entry, struct planned *planned,
+                         const struct skrull_error *err)
+{
+    while (has_waits(entry)) {
+        struct pipeline_wait *wait = entry->waits.next;
+
+        wait_remove(wait);
+        wait->done(wait->arg, planned, err);
+    }
+}
+
+/* Tells the waiters and forgets the entry; who asks again from there gets a new one. */
+static void entry_fail(struct pipeline_entry *entry, const struct skrull_error *err)
+{
+    entry_unlink(entry);
+    notify_waits(entry, NULL, err);
+    free(entry);
+}
+
+static void remember_digest(struct pipeline *pipeline, const struct skrull_plan *plan)
+{
+    struct digest *digest = &pipeline->digests[plan->step % N_DIGESTS];
+
+    digest->step_plus_1 = plan->step + 1;
+    memcpy(digest->digest, plan->digest, SKRULL_DIGEST_SIZE);
+}
+
+bool pipeline_digest(const struct pipeline *pipeline, uint64_t step,
+                     uint8_t ret_digest[SKRULL_DIGEST_SIZE])
+{
+    const struct digest *digest = &pipeline->digests[step % N_DIGESTS];
+
+    if (digest->step_plus_1 == 0 || digest->step_plus_1 - 1 != step) {
+        return false;
+    }
+    memcpy(ret_digest, digest->digest, SKRULL_DIGEST_SIZE);
+    return true;
+}
+
+static void pipeline_free(struct pipeline *pipeline)
+{
+    while (pipeline->kept.next != &pipeline->kept) {
+        struct pipeline_entry *entry = pipeline->kept.next;
+
+        kept_remove(entry);
+        entry_free(entry);
+    }
+    pipeline->source.release(pipeline->source.arg);
+    free(pipeline->digests);
+    free(pipeline);
+}
+
+static void pump(struct pipeline *pipeline);
+
+static void done(void *task)
+{
+    struct pipeline_entry *entry = (struct pipeline_entry *)task;
+    struct pipeline *pipeline = entry->pipeline;
+
+    pipeline->n_running--;
+    if (pipeline->is_closed) {
+        entry_free(entry);
+        if (pipeline->n_running == 0) {
+            pipeline_free(pipeline);
+        }
+        return;
+    }
+    pump(pipeline);
+    if (!entry->planned) {
+        struct skrull_error err = entry->err;
+
+        entry_fail(entry, &err);
+        return;
+    }
+    remember_digest(pipeline, entry->planned->plan);
+    entry->state = ENTRY_READY;
+    kept_append(entry);
+    notify_waits(entry, entry->planned, NULL);
+    kept_trim(pipeline);
+}
+
+static void start(struct pipeline_entry *entry)
+{
+    struct pipeline *pipeline = entry->pipeline;
+    struct skrull_error err = {0};
+
+    entry->state = ENTRY_RUNNING;
+    pipeline->n_running++;
+    if (pipeline->options.run(pipeline->options.run_arg, work, done, entry) < 0) {
+        pipeline->n_running--;
+        (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+        entry_fail(entry, &err);
+    }
+}
+
+/* Starts what waits, then what will be wanted, as far as makers are free. */
+static void pump(struct pipeline *pipeline)
+{
+    uint64_t end = sat_add_u64(pipeline->ahead_from, pipeline->options.ahead);
+
+    while (pipeline->n_running < pipeline->options.max_running &&
+           pipeline->queue.next != &pipeline->queue) {
+        struct pipeline_entry *entry = pipeline->queue.next;
+
+        ring_remove(entry);
+        start(entry);
+    }
+    end = end < pipeline->source.steps ? end : pipeline->source.steps;
+    for (uint64_t step = pipeline->ahead_from; step < end; step++) {
+        struct pipeline_entry *entry;
+
+        if (pipeline->n_running >= pipeline->options.max_running) {
+            return;
+        }
+        if (entry_find(pipeline, step)) {
+            continue;
+        }
+        entry = entry_new(pipeline, step);
+        if (!entry) {
+            return; /* only a convenience */
+        }
+        start(entry);
+    }
+}
+
+int pipeline_new(const struct pipeline_source *source, const struct pipeline_options *options,
+                 struct pipeline **ret_pipeline, struct skrull_error *err)
+{
+    struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+
+    assert(options->max_running > 0);
+    if (pipeline) {
+        pipeline->digests = calloc(N_DIGESTS, sizeof(*pipeline->digests));
+    }
+    if (!pipeline || !pipeline->digests) {
+        free(pipeline);
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    pipeline->source = *source;
+    pipeline->options = *options;
+    pipeline->ahead_from = source->steps; /* nothing is wanted yet */
+    ring_init(&pipeline->queue);
+    ring_init(&pipeline->kept);
+    *ret_pipeline = pipeline;
+    return 0;
+}
+
+void pipeline_close(struct pipeline *pipeline, const struct skrull_error *err)
+{
+    if (!pipeline) {
+        return;
+    }
+    pipeline->is_closed = true;
+    pipeline->n_running++; /* keeps it until the end of this function */
+    for (size_t i = 0; i < N_BUCKETS; i++) {
+        for (struct pipeline_entry *entry = pipeline->buckets[i], *next; entry; entry = next) {
+            next = entry->in_bucket;
+            notify_waits(entry, NULL, err);
+            if (entry->state == ENTRY_QUEUED) {
+                ring_remove(entry);
+                entry_free(entry);
+            }
+        }
+    }
+    pipeline->n_running--;
+    if (pipeline->n_running == 0) {
+        pipeline_free(pipeline);
+    }
+}
+
+void pipeline_ask(struct pipeline *pipeline, uint64_t step, bool is_stream,
+                  struct pipeline_wait *wait)
+{
+    struct pipeline_entry *entry = entry_find(pipeline, step);
+    struct skrull_error err = {0};
+
+    assert(!wait->entry && !pipeline->is_closed);
+    if (is_stream) {
+        pipeline->ahead_from = step + 1;
+    }
+    if (entry && entry->state == ENTRY_READY) {
+        struct planned *planned = planned_ref(entry->planned);
+
+        kept_remove(entry);
+        kept_append(entry);
+        pump(pipeline);
+        wait->done(wait->arg, planned, NULL);
+        planned_unref(planned);
+        return;
+    }
+    if (!entry) {
+        entry = entry_new(pipeline, step);
+        if (!entry) {
+            (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+            wait->done(wait->arg, NULL, &err);
+            return;
+        }
+        ring_append(&pipeline->queue, entry);
+    }
+    wait_append(entry, wait);
+    pump(pipeline);
+}
+
+void pipeline_cancel(struct pipeline_wait *wait)
+{
+    struct pipeline_entry *entry = wait->entry;
+
+    if (!entry) {
+        return;
+    }
+    wait_remove(wait);
+    if (entry->state == ENTRY_QUEUED && !has_waits(entry)) {
+        ring_remove(entry);
+        entry_free(entry);
+    }
+}

@@ -1,0 +1,82 @@
+/*
+ * The plans of one job on their way out: made ahead on other threads, encoded once a data rank,
+ * kept for a while, shared by all who ask. One thread (the loop's) calls everything here; no gRPC,
+ * no libuv.
+ *
+ * Bounds: so many plans are made at once, so many are kept (steps and bytes). A step asked for
+ * again after it was dropped is made again: plans are pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <skrull/plan.h>
+
+struct pipeline;
+struct pipeline_entry;
+struct shared_bytes;
+
+struct pipeline_options {
+    /* Runs work(task) on some other thread and then, after `run` returned, done(task) on this one.
+     * Negative: neither is called. */
+    int (*run)(void *run_arg, void (*work)(void *task), void (*done)(void *task), void *task);
+    void *run_arg;
+    uint32_t max_running; /* plans in the making, at least 1 */
+    uint32_t ahead;       /* steps made past the one that a stream asked for last */
+    size_t max_steps;     /* plans kept that nobody waits for */
+    size_t max_bytes;     /* of these plans and their messages */
+};
+
+/* Where plans come from. */
+struct pipeline_source {
+    uint64_t steps; /* of the whole job */
+    int (*plan)(void *arg, uint64_t step, struct skrull_plan **ret_plan, struct skrull_error *err);
+    void (*release)(void *arg); /* once no plan is in the making any more */
+    void *arg;
+};
+
+/* A step's plan, immutable; reference-counted on this thread. */
+struct planned {
+    size_t n_refs;
+    struct skrull_plan *plan;
+    struct shared_bytes **messages; /* [plan->n_ranks]: a StreamPlansResponse each, by data rank */
+    size_t n_messages;
+    size_t n_bytes;
+};
+
+struct planned *planned_ref(struct planned *planned);
+void planned_unref(struct planned *planned);
+
+/* A new pipeline; takes over the source. RESOURCE_EXHAUSTED: out of memory, and `source` stays the
+ * caller's. */
+int pipeline_new(const struct pipeline_source *source, const struct pipeline_options *options,
+                 struct pipeline **ret_pipeline, struct skrull_error *err);
+
+/* Ends the pipeline: who still waits hears `err`; it frees itself once nothing is in the making.
+ * NULL is fine. */
+void pipeline_close(struct pipeline *pipeline, const struct skrull_error *err);
+
+/* Someone who waits for a plan; embedded in its owner, zeroed at first. Set done and arg. */
+struct pipeline_wait {
+    /* Exactly one is given: the plan (borrowed: take a reference to keep it), or the error. */
+    void (*done)(void *arg, struct planned *planned, const struct skrull_error *err);
+    void *arg;
+    struct pipeline_wait *prev, *next; /* the pipeline's, as is the entry */
+    struct pipeline_entry *entry;      /* NULL: not waiting */
+};
+
+/*
+ * Asks for the plan of a step; wait->done is called once, perhaps before this returns. `is_stream`:
+ * the steps that follow will be asked for soon, so they are made ahead.
+ */
+void pipeline_ask(struct pipeline *pipeline, uint64_t step, bool is_stream,
+                  struct pipeline_wait *wait);
+
+/* Forgets about a wait; fine where it does not wait. */
+void pipeline_cancel(struct pipeline_wait *wait);
+
+/* The digest of a step, where it is remembered (longer than the plan): true. */
+bool pipeline_digest(const struct pipeline *pipeline, uint64_t step,
+                     uint8_t ret_digest[SKRULL_DIGEST_SIZE]);

@@ -1,0 +1,166 @@
+/*
+ * The stream's state table.
+ *
+ * Happy path: NEW -> (CHECKING) -> [BLOCKED] -> [MARKING] -> PLANNING -> SENDING -> ... -> ENDED,
+ * the part from BLOCKED on once a step; states in brackets are passed where nothing is to be waited
+ * for. Failures: whatever fails gives the status at once; a client that goes away ends it in any
+ * state; a drain lets the message in flight leave and then ends.
+ */
+#include "job/stream.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define GIVE_OUT_BLOCK 64
+
+void stream_init(struct stream *stream, uint64_t from_step, uint64_t end_step, uint32_t window,
+                 bool must_check, uint64_t given_out_below)
+{
+    *stream = (struct stream){
+        .state = STREAM_NEW,
+        .step = from_step,
+        .end_step = end_step,
+        .window = window,
+        .must_check = must_check,
+        .window_from = from_step,
+        .given_out_below = given_out_below,
+    };
+}
+
+bool stream_report(struct stream *stream, uint64_t step)
+{
+    if (step < stream->window_from) {
+        return false;
+    }
+    stream->window_from = step + 1;
+    return true;
+}
+
+uint64_t stream_mark(uint64_t step, uint64_t steps)
+{
+    uint64_t mark;
+
+    assert(step < steps);
+    mark = step - step % GIVE_OUT_BLOCK;
+    return steps - mark > GIVE_OUT_BLOCK ? mark + GIVE_OUT_BLOCK : steps;
+}
+
+/* The next thing to wait for, or the end. */
+static unsigned int advance(struct stream *stream)
+{
+    if (stream->is_draining || stream->step >= stream->end_step) {
+        stream->state = STREAM_ENDED;
+        return STREAM_END;
+    }
+    if (stream->window > 0 && stream->step >= stream->window_from &&
+        stream->step - stream->window_from >= stream->window) {
+        stream->state = STREAM_BLOCKED;
+        return 0;
+    }
+    if (stream->step >= stream->given_out_below) {
+        stream->state = STREAM_MARKING;
+        return STREAM_MARK;
+    }
+    stream->state = STREAM_PLANNING;
+    return STREAM_ASK;
+}
+
+static unsigned int on_open(struct stream *stream)
+{
+    if (stream->must_check) {
+        stream->state = STREAM_CHECKING;
+        return STREAM_CHECK;
+    }
+    return advance(stream);
+}
+
+static unsigned int on_planned(struct stream *stream)
+{
+    stream->state = STREAM_SENDING;
+    return STREAM_SEND;
+}
+
+static unsigned int on_sent(struct stream *stream)
+{
+    stream->step++;
+    return advance(stream);
+}
+
+/* Other ranks' news reach a stream that waits for its own: it asks again only when its own came. */
+static unsigned int on_marked(struct stream *stream)
+{
+    return stream->step < stream->given_out_below ? advance(stream) : 0;
+}
+
+static unsigned int on_drain(struct stream *stream)
+{
+    stream->is_draining = true;
+    stream->state = STREAM_ENDED;
+    return STREAM_CANCEL | STREAM_END;
+}
+
+static unsigned int on_drain_sending(struct stream *stream)
+{
+    stream->is_draining = true;
+    return 0;
+}
+
+static unsigned int on_fail(struct stream *stream)
+{
+    stream->state = STREAM_ENDED;
+    return STREAM_CANCEL | STREAM_ABORT;
+}
+
+static unsigned int on_close(struct stream *stream)
+{
+    stream->state = STREAM_ENDED;
+    return STREAM_CANCEL | STREAM_RELEASE;
+}
+
+static unsigned int ignore(struct stream *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+typedef unsigned int (*handler)(struct stream *stream);
+
+#define N_STATES (STREAM_ENDED + 1)
+#define N_EVENTS (STREAM_CLOSE + 1)
+
+/* NULL: cannot happen. */
+static const handler table[N_STATES][N_EVENTS] = {
+    [STREAM_NEW] = {[STREAM_OPEN] = on_open},
+    [STREAM_CHECKING] = {[STREAM_CHECKED] = advance,
+                         [STREAM_NEWS] = ignore,
+                         [STREAM_DRAIN] = on_drain,
+                         [STREAM_FAIL] = on_fail,
+                         [STREAM_CLOSE] = on_close},
+    [STREAM_BLOCKED] = {[STREAM_NEWS] = advance,
+                        [STREAM_DRAIN] = on_drain,
+                        [STREAM_FAIL] = on_fail,
+                        [STREAM_CLOSE] = on_close},
+    [STREAM_MARKING] = {[STREAM_NEWS] = on_marked,
+                        [STREAM_DRAIN] = on_drain,
+                        [STREAM_FAIL] = on_fail,
+                        [STREAM_CLOSE] = on_close},
+    [STREAM_PLANNING] = {[STREAM_PLANNED] = on_planned,
+                         [STREAM_NEWS] = ignore,
+                         [STREAM_DRAIN] = on_drain,
+                         [STREAM_FAIL] = on_fail,
+                         [STREAM_CLOSE] = on_close},
+    [STREAM_SENDING] = {[STREAM_SENT] = on_sent,
+                        [STREAM_NEWS] = ignore,
+                        [STREAM_DRAIN] = on_drain_sending,
+                        [STREAM_FAIL] = on_fail,
+                        [STREAM_CLOSE] = on_close},
+    [STREAM_ENDED] = {NULL},
+};
+
+unsigned int stream_step(struct stream *stream, enum stream_event event)
+{
+    handler handle = table[stream->state][event];
+
+    assert(handle);
+    return handle(stream);
+}
