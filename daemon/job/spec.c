@@ -26,14 +26,6 @@ static size_t field_size(const struct job_field *field)
     return sizeof(const char *);
 }
 
-static const char *text_at(const void *object, const struct job_field *field)
-{
-    const char *text;
-
-    memcpy(&text, (const unsigned char *)object + field->offset, sizeof(text));
-    return text;
-}
-
 /* Replaces borrowed strings by copies. Returns 0 or RESOURCE_EXHAUSTED. */
 static int own_texts(struct arena *arena, void *object, const struct job_field *fields)
 {
@@ -41,7 +33,7 @@ static int own_texts(struct arena *arena, void *object, const struct job_field *
     const char *text;
 
     for (field = fields; field->path; field++) {
-        text = field->kind == JOB_FIELD_TEXT ? text_at(object, field) : NULL;
+        text = field->kind == JOB_FIELD_TEXT ? job_field_text(field, object) : NULL;
         if (!text) {
             continue;
         }
@@ -49,7 +41,7 @@ static int own_texts(struct arena *arena, void *object, const struct job_field *
         if (!text) {
             return SKRULL_ERR_RESOURCE_EXHAUSTED;
         }
-        memcpy((unsigned char *)object + field->offset, &text, sizeof(text));
+        job_field_set_text(field, object, text);
     }
     return 0;
 }
@@ -104,7 +96,7 @@ static bool is_same_object(const void *a, const void *b, const struct job_field 
 
     for (field = fields; is_same && field->path; field++) {
         if (field->kind == JOB_FIELD_TEXT) {
-            is_same = is_same_text(text_at(a, field), text_at(b, field));
+            is_same = is_same_text(job_field_text(field, a), job_field_text(field, b));
         } else {
             is_same = memcmp((const unsigned char *)a + field->offset,
                              (const unsigned char *)b + field->offset, field_size(field)) == 0;

@@ -1,0 +1,27 @@
+/* What an opened job is made of; for the files of this folder. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <skrull/job.h>
+#include <skrull/planner.h>
+
+#include "job/dataset.h"
+
+struct arena;
+struct sampler;
+
+struct job {
+    atomic_size_t n_refs;
+    struct arena *arena;            /* owns spec */
+    struct skrull_job *spec;        /* completed; info filled by job_open */
+    struct dataset *datasets;       /* [spec->n_data]; owned */
+    struct sampler *sampler;        /* owned */
+    struct skrull_cost_model *cost; /* owned */
+};
+
+/* The sequences of a step ([batch.global]), as the planner takes them. OUT_OF_RANGE names both
+ * numbers. */
+int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_sequences,
+              uint64_t *ret_epoch, struct skrull_error *err);
