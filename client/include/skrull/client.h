@@ -56,20 +56,24 @@ SKRULL_API int skrull_client_get_plan(struct skrull_client *client, const char *
 #define SKRULL_NOT_SERVING 1
 SKRULL_API int skrull_client_health(struct skrull_client *client, struct skrull_error *err);
 
+/* Steps that may come before they are reported: no limit, for those who watch and never report. At most 16
+ * plans are held; the connection's flow control stops the daemon. */
+#define SKRULL_WINDOW_NONE UINT32_MAX
+
 struct skrull_stream_options {
     const char *job;
     const char *uid; /* NULL: any; the first plan's uid is held to from then on */
     uint32_t data_rank;
     uint64_t from_step;
     uint64_t count;              /* 0: all */
-    uint32_t window;             /* 0: 16 */
+    uint32_t window;             /* 0: 16; at most 4,096; or SKRULL_WINDOW_NONE */
     const char *resume_digest;   /* digest of step from_step - 1, NULL: not checked */
     int64_t give_up_ms;          /* without a connection for so long: UNAVAILABLE; 0: never */
     void (*on_event)(void *arg, const char *message); /* reconnects and the like, from the reader thread; NULL: silent */
     void *arg;
 };
 
-/* Opens a stream; returns at once. */
+/* Opens a stream; returns at once. Close it before the client is freed. */
 SKRULL_API int skrull_stream_open(struct skrull_client *client,
                                   const struct skrull_stream_options *options,
                                   struct skrull_stream **ret_stream, struct skrull_error *err);
