@@ -1,10 +1,11 @@
 /*
- * The service's requests and replies that are not a job or a plan: C words <-> wire bytes, for server
- * and client alike. Everything decoded lives in the arena; everything packed too.
+ * The service's requests and replies that are not a job or a plan: C words <-> wire bytes, for
+ * server and client alike. Everything decoded lives in the arena; everything packed too.
  *
- * Decoding checks what no field may be: not such a message, nesting, strings that are not UTF-8 or hold
- * NUL or are too long (names 63, paths 4,096, digests and uids 32, request ids 128 bytes), too many list
- * entries (65,536 a list). INVALID_ARGUMENT names the field; RESOURCE_EXHAUSTED: past the arena's budget.
+ * Decoding checks what no field may be: not such a message, nesting, strings that are not UTF-8 or
+ * hold NUL or are too long (names 63, paths 4,096, digests and uids 32, request ids 128 bytes), too
+ * many list entries (65,536 a list). INVALID_ARGUMENT names the field; RESOURCE_EXHAUSTED: past the
+ * arena's budget.
  */
 #pragma once
 
@@ -100,11 +101,16 @@ struct rpc_index_stats {
     double mean;
     struct {
         uint64_t upper, count;
-    } *bins; /* [n_bins], ascending, empty ones left out */
+    } * bins; /* [n_bins], ascending, empty ones left out */
     size_t n_bins;
 };
 
-enum rpc_health { RPC_HEALTH_UNKNOWN, RPC_HEALTH_SERVING, RPC_HEALTH_NOT_SERVING, RPC_HEALTH_SERVICE_UNKNOWN };
+enum rpc_health {
+    RPC_HEALTH_UNKNOWN,
+    RPC_HEALTH_SERVING,
+    RPC_HEALTH_NOT_SERVING,
+    RPC_HEALTH_SERVICE_UNKNOWN
+};
 
 /* Each request and reply: pack for one side, unpack for the other. */
 #define RPC_CODEC(name, type)                                                                      \
@@ -129,8 +135,8 @@ RPC_CODEC(health_check_response, enum rpc_health)
 
 #undef RPC_CODEC
 
-/* A StreamPlansResponse with rank `i_rank` of `plan`; or with the other events. Malloc'd, so that it can
- * outlive every arena: free(bytes.data). */
+/* A StreamPlansResponse with rank `i_rank` of `plan`; or with the other events. Malloc'd, so that
+ * it can outlive every arena: free(bytes.data). */
 int codec_stream_plan_pack(const struct skrull_plan *plan, size_t i_rank, uint8_t **ret_bytes,
                            size_t *ret_len, struct skrull_error *err);
 int codec_stream_heartbeat_pack(struct arena *arena, struct rpc_bytes *ret,
@@ -143,4 +149,5 @@ int codec_stream_event_unpack(struct arena *arena, struct rpc_bytes bytes,
 /* A whole Plan, or of some ranks by data_rank ([n_ranks], 0: all), to and from wire bytes. */
 int codec_plan_pack(struct arena *arena, const struct skrull_plan *plan, const uint32_t *ranks,
                     size_t n_ranks, struct rpc_bytes *ret, struct skrull_error *err);
-int codec_plan_unpack(struct rpc_bytes bytes, struct skrull_plan **ret_plan, struct skrull_error *err);
+int codec_plan_unpack(struct rpc_bytes bytes, struct skrull_plan **ret_plan,
+                      struct skrull_error *err);

@@ -31,8 +31,8 @@ int codec_wire_encode(struct arena *arena, const ProtobufCMessage *message, uint
 /* Generated structs have `char *` where nobody writes: `text`, or "" for NULL. */
 char *codec_wire_borrow(const char *text);
 
-/* INVALID_ARGUMENT, naming the field, where a string is longer than `max_len` bytes, or a list longer
- * than `max_count` entries. */
+/* INVALID_ARGUMENT, naming the field, where a string is longer than `max_len` bytes, or a list
+ * longer than `max_count` entries. */
 int codec_wire_check_text(const char *field, const char *text, size_t max_len,
                           struct skrull_error *err);
 int codec_wire_check_count(const char *field, size_t count, size_t max_count,

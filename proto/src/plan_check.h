@@ -1,5 +1,6 @@
 /*
- * Judges any plan against the rules of the contract and a job's limits, knowing nothing of policies.
+ * Judges any plan against the rules of the contract and a job's limits, knowing nothing of
+ * policies.
  */
 #pragma once
 
@@ -34,8 +35,12 @@ typedef void (*plan_check_fault)(void *arg, const char *message);
 
 /*
  * Checks a whole plan (all dp x cp ranks): exactly once, capacity, groups, order, padding, dummies,
- * weights, totals, sums and both digests. Returns 0: sound; PLAN_CHECK_UNSOUND: faults were reported;
- * RESOURCE_EXHAUSTED: out of memory. Never crashes, whatever the plan says.
+ * weights, totals, sums and both digests. Returns 0: sound; PLAN_CHECK_UNSOUND: faults were
+ * reported; RESOURCE_EXHAUSTED: out of memory; INTERNAL: the hash library failed. Never crashes,
+ * whatever the plan says, as long as its arrays are as long as it says. n log n in the segments.
+ *
+ * Without `lookup` a weight is held against the plan's own totals (token_mean), or must only be one
+ * that could be (sequence_mean). What a plan that is not of dp x cp ranks holds is not looked at.
  */
 #define PLAN_CHECK_UNSOUND 1
 int plan_check(const struct skrull_plan *plan, const struct plan_check_rules *rules,
