@@ -23,9 +23,11 @@
 #include <sqlite3.h>
 
 #include "cleanup.h"
+#include "store/sqlite_error.h"
 
 #define APPLICATION_ID 0x736b726c /* "skrl" in the file's header */
 #define SCHEMA_VERSION 1
+#define SMALLEST_PAGE 512 /* SQLite's; it takes a shorter file for a new database */
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
 
@@ -52,85 +54,12 @@ static const char schema[] =
                                                         SCHEMA_VERSION) ";"
                                                                         "COMMIT;";
 
-static int system_error(const char *path, const char *doing, int number, struct skrull_error *err)
-{
-    int code = SKRULL_ERR_FAILED_PRECONDITION;
-
-    if (number == EACCES || number == EPERM || number == EROFS) {
-        code = SKRULL_ERR_PERMISSION_DENIED;
-    } else if (number == ENOSPC || number == EDQUOT || number == ENOMEM || number == EMFILE ||
-               number == ENFILE) {
-        code = SKRULL_ERR_RESOURCE_EXHAUSTED;
-    }
-    return skrull_error_set(err, code,
-                            "state %.200s: %s failed: %s: give --state a place that this user can "
-                            "write to",
-                            path, doing, strerror(number));
-}
-
-static int damaged(const char *path, const char *what, struct skrull_error *err)
-{
-    return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,
-                            "state %.160s is damaged: %.120s: it was left as it is; restore a copy "
-                            "of it, or move it and its -wal away to start without jobs",
-                            path, what);
-}
-
-int sqlite_file_error(const struct sqlite_file *file, int status, const char *doing,
-                      struct skrull_error *err)
-{
-    int number = file->db ? sqlite3_system_errno(file->db) : 0;
-    const char *why = file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(status);
-    bool is_full = number == ENOSPC || number == EDQUOT || number == EFBIG;
-
-    switch (status & 0xff) {
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        return damaged(file->path, why, err);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                                "state %.200s is in use by another program: end it, or give this "
-                                "skrulld another --state",
-                                file->path);
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-    case SQLITE_CANTOPEN:
-        return skrull_error_set(err, SKRULL_ERR_PERMISSION_DENIED,
-                                "state %.200s: %s failed: %s: this user must be able to read and "
-                                "write it and its folder",
-                                file->path, doing, why);
-    case SQLITE_NOMEM:
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                "state %.200s: %s failed: out of memory", file->path, doing);
-    case SQLITE_FULL:
-        is_full = true;
-        break;
-    default:
-        break;
-    }
-    if (is_full) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                "state %.200s: %s failed: the disk is full: free space and try "
-                                "again; nothing was changed",
-                                file->path, doing);
-    }
-    if ((status & 0xff) == SQLITE_IOERR) {
-        return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE,
-                                "state %.200s: %s failed: %s (%s): check the disk and try again",
-                                file->path, doing, why, number ? strerror(number) : "no errno");
-    }
-    return skrull_error_set(err, SKRULL_ERR_INTERNAL, "state %.200s: %s failed: %s", file->path,
-                            doing, why);
-}
-
 int sqlite_file_exec(const struct sqlite_file *file, const char *sql, const char *doing,
                      struct skrull_error *err)
 {
     int status = sqlite3_exec(file->db, sql, NULL, NULL, NULL);
 
-    return status == SQLITE_OK ? 0 : sqlite_file_error(file, status, doing, err);
+    return status == SQLITE_OK ? 0 : sqlite_error_status(file, status, doing, err);
 }
 
 /* Creates the folders above `path` that are missing. */
@@ -144,7 +73,7 @@ static int make_folders(char *path, struct skrull_error *err)
         number = mkdir(path, 0700) && errno != EEXIST ? errno : 0;
         *slash = '/';
         if (number && access(path, F_OK)) {
-            return system_error(path, "creating its folder", number, err);
+            return sqlite_error_system(path, "creating its folder", number, err);
         }
     }
     return 0;
@@ -163,12 +92,6 @@ static char *path_with(const char *path, const char *suffix)
     return text;
 }
 
-static int no_memory(const char *path, struct skrull_error *err)
-{
-    return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "state %.200s: out of memory",
-                            path);
-}
-
 /* Takes PATH.lock, which says who has it. */
 static int take_lock(struct sqlite_file *file, struct skrull_error *err)
 {
@@ -177,15 +100,15 @@ static int take_lock(struct sqlite_file *file, struct skrull_error *err)
     ssize_t n;
 
     if (!lock_path) {
-        return no_memory(file->path, err);
+        return sqlite_error_memory(file->path, err);
     }
     file->lock_fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file->lock_fd < 0) {
-        return system_error(file->path, "opening its lock file PATH.lock", errno, err);
+        return sqlite_error_system(file->path, "opening its lock file PATH.lock", errno, err);
     }
     if (flock(file->lock_fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK) {
-            return system_error(file->path, "locking PATH.lock", errno, err);
+            return sqlite_error_system(file->path, "locking PATH.lock", errno, err);
         }
         n = read(file->lock_fd, holder, sizeof(holder) - 1);
         holder[n > 0 ? strspn(holder, "0123456789") : 0] = '\0';
@@ -195,7 +118,7 @@ static int take_lock(struct sqlite_file *file, struct skrull_error *err)
                                 file->path, *holder ? holder : "unknown");
     }
     if (ftruncate(file->lock_fd, 0) || dprintf(file->lock_fd, "%ld\n", (long)getpid()) < 0) {
-        return system_error(file->path, "writing PATH.lock", errno, err);
+        return sqlite_error_system(file->path, "writing PATH.lock", errno, err);
     }
     return 0;
 }
@@ -207,7 +130,7 @@ static int open_db(struct sqlite_file *file, const char *path, struct skrull_err
         sqlite3_open_v2(path, &file->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (status != SQLITE_OK) {
-        return sqlite_file_error(file, status, "opening it", err);
+        return sqlite_error_status(file, status, "opening it", err);
     }
     (void)sqlite3_extended_result_codes(file->db, 1);
     return 0;
@@ -229,13 +152,13 @@ static int sync_folder(const char *path, struct skrull_error *err)
     char *slash;
 
     if (!folder) {
-        return no_memory(path, err);
+        return sqlite_error_memory(path, err);
     }
     slash = strrchr(folder, '/');
     slash[slash == folder ? 1 : 0] = '\0';
     fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd)) {
-        return system_error(path, "saving its folder", errno, err);
+        return sqlite_error_system(path, "saving its folder", errno, err);
     }
     return 0;
 }
@@ -249,7 +172,7 @@ static int write_new(struct sqlite_file *file, const char *path, struct skrull_e
     /* Closed before SQLite opens it: closing any descriptor of a file drops SQLite's locks on it.
      */
     if (fd < 0 || close(fd)) {
-        return system_error(file->path, "creating it", errno, err);
+        return sqlite_error_system(file->path, "creating it", errno, err);
     }
     result = open_db(file, path, err);
     if (result == 0) {
@@ -272,15 +195,15 @@ static int create(struct sqlite_file *file, struct skrull_error *err)
     int result;
 
     if (!path || !journal) {
-        return no_memory(file->path, err);
+        return sqlite_error_memory(file->path, err);
     }
     /* What a creation that was cut short left behind. */
     if ((unlink(path) && errno != ENOENT) || (unlink(journal) && errno != ENOENT)) {
-        return system_error(file->path, "removing a half-made PATH.new", errno, err);
+        return sqlite_error_system(file->path, "removing a half-made PATH.new", errno, err);
     }
     result = write_new(file, path, err);
     if (result == 0 && rename(path, file->path)) {
-        result = system_error(file->path, "creating it", errno, err);
+        result = sqlite_error_system(file->path, "creating it", errno, err);
     }
     if (result) {
         (void)unlink(path);
@@ -290,33 +213,43 @@ static int create(struct sqlite_file *file, struct skrull_error *err)
     return sync_folder(file->path, err);
 }
 
-/* Refuses what only looks like a state: an empty file would be taken for a new database, and the
- * log of a lost file would be played into a new one. */
-static int check_files(const struct sqlite_file *file, bool *ret_exists, struct skrull_error *err)
+/* Is there a write-ahead log with something in it? Negative: out of memory. */
+static int has_log(const struct sqlite_file *file, struct skrull_error *err)
 {
     _cleanup_(cleanup_free) char *log_path = path_with(file->path, "-wal");
     struct stat status;
 
     if (!log_path) {
-        return no_memory(file->path, err);
+        return sqlite_error_memory(file->path, err);
     }
+    return stat(log_path, &status) == 0 && status.st_size > 0;
+}
+
+/* Refuses what only looks like a state: an empty file would be taken for a new database, and the
+ * log of a lost file would be played into a new one. */
+static int check_files(const struct sqlite_file *file, bool *ret_exists, struct skrull_error *err)
+{
+    struct stat status;
+    int result;
+
     if (stat(file->path, &status)) {
         if (errno != ENOENT) {
-            return system_error(file->path, "looking at it", errno, err);
+            return sqlite_error_system(file->path, "looking at it", errno, err);
         }
-        if (stat(log_path, &status) == 0 && status.st_size > 0) {
-            return damaged(file->path, "it is gone, but its -wal is there", err);
+        result = has_log(file, err);
+        if (result > 0) {
+            result = sqlite_error_damaged(file->path, "it is gone, but its -wal is there", err);
         }
         *ret_exists = false;
-        return 0;
+        return result;
     }
     if (!S_ISREG(status.st_mode)) {
         return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
                                 "state %.200s is not a file: name a file in --state sqlite:PATH",
                                 file->path);
     }
-    if (status.st_size == 0) {
-        return damaged(file->path, "it is empty", err);
+    if (status.st_size < SMALLEST_PAGE) {
+        return sqlite_error_damaged(file->path, "it is empty or cut short", err);
     }
     *ret_exists = true;
     return 0;
@@ -338,7 +271,7 @@ static int query(const struct sqlite_file *file, const char *sql, int64_t *ret_n
         text = sqlite3_column_text(statement, 0);
         (void)sqlite3_snprintf(64, ret_text, "%s", text ? (const char *)text : "");
     } else {
-        result = sqlite_file_error(file, status, "reading it", err);
+        result = sqlite_error_status(file, status, "reading it", err);
     }
     (void)sqlite3_finalize(statement);
     return result;
@@ -370,9 +303,31 @@ static int check_header(const struct sqlite_file *file, struct skrull_error *err
                                 file->path, version, SCHEMA_VERSION);
     }
     if (version < 1) {
-        return damaged(file->path, "it has no schema version", err);
+        return sqlite_error_damaged(file->path, "it has no schema version", err);
     }
     return 0;
+}
+
+/* Without a log the file is as long as its header says; SQLite lets a last page that is cut short
+ * pass. */
+static int check_size(const struct sqlite_file *file, struct skrull_error *err)
+{
+    int64_t n_pages = 0, page_bytes = 0;
+    struct stat status;
+    char text[64];
+    int result = has_log(file, err);
+
+    if (result) {
+        return result < 0 ? result : 0;
+    }
+    result = query(file, "PRAGMA page_count", &n_pages, text, err);
+    if (result == 0) {
+        result = query(file, "PRAGMA page_size", &page_bytes, text, err);
+    }
+    if (result == 0 && (stat(file->path, &status) || status.st_size != n_pages * page_bytes)) {
+        result = sqlite_error_damaged(file->path, "it is cut short", err);
+    }
+    return result;
 }
 
 static int check_content(const struct sqlite_file *file, struct skrull_error *err)
@@ -382,10 +337,13 @@ static int check_content(const struct sqlite_file *file, struct skrull_error *er
     int result = check_header(file, err);
 
     if (result == 0) {
+        result = check_size(file, err);
+    }
+    if (result == 0) {
         result = query(file, "PRAGMA quick_check(1)", &number, text, err);
     }
     if (result == 0 && strcmp(text, "ok") != 0) {
-        result = damaged(file->path, text, err);
+        result = sqlite_error_damaged(file->path, text, err);
     }
     return result;
 }
@@ -443,7 +401,7 @@ int sqlite_file_open(const char *path, struct sqlite_file *ret_file, struct skru
     }
     file.path = plain_path(path);
     if (!file.path) {
-        return no_memory(path, err);
+        return sqlite_error_memory(path, err);
     }
     result = make_folders(file.path, err);
     if (result == 0) {

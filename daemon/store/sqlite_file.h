@@ -25,11 +25,6 @@ int sqlite_file_open(const char *path, struct sqlite_file *ret_file, struct skru
 /* Half-opened files are fine. */
 void sqlite_file_close(struct sqlite_file *file);
 
-/* Says in our words why SQLite answered `status` while `doing` ("saving job x"). Returns the code.
- */
-int sqlite_file_error(const struct sqlite_file *file, int status, const char *doing,
-                      struct skrull_error *err);
-
 /* Runs SQL that gives no rows. */
 int sqlite_file_exec(const struct sqlite_file *file, const char *sql, const char *doing,
                      struct skrull_error *err);

@@ -14,6 +14,7 @@
 
 #include "ckd.h"
 #include "cleanup.h"
+#include "store/sqlite_error.h"
 #include "store/sqlite_file.h"
 #include "store/store_ops.h"
 
@@ -92,7 +93,7 @@ static int open_store(const char *place, struct store **ret_store, struct skrull
     if (status != SQLITE_OK) {
         /* The version is ours, so a table or column that is missing was lost. */
         status = status == SQLITE_ERROR ? SQLITE_CORRUPT : status;
-        result = sqlite_file_error(&self->file, status, "reading its tables", err);
+        result = sqlite_error_status(&self->file, status, "reading its tables", err);
         close_store(&self->store);
         return result;
     }
@@ -169,7 +170,8 @@ static int put_job(struct store *store, const struct store_job *job, struct skru
                                 "delete it first",
                                 job->name, job->uid);
     }
-    return status == SQLITE_DONE ? 0 : sqlite_file_error(&self->file, status, "saving a job", err);
+    return status == SQLITE_DONE ? 0
+                                 : sqlite_error_status(&self->file, status, "saving a job", err);
 }
 
 static int delete_job(struct store *store, const char *name, struct skrull_error *err)
@@ -187,7 +189,7 @@ static int delete_job(struct store *store, const char *name, struct skrull_error
         status = run(self->statements[DELETE_JOB]);
     }
     if (status != SQLITE_DONE) {
-        result = sqlite_file_error(&self->file, status, "deleting a job", err);
+        result = sqlite_error_status(&self->file, status, "deleting a job", err);
     } else if (sqlite3_changes(self->file.db) == 0) {
         result = skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "no job is named %s", name);
     }
@@ -209,7 +211,7 @@ static int give_out(struct store *store, const char *uid, uint64_t below, struct
     (void)sqlite3_bind_int64(statement, 2, (int64_t)below);
     status = run(statement);
     if (status != SQLITE_DONE) {
-        return sqlite_file_error(&self->file, status, "saving which plans are given out", err);
+        return sqlite_error_status(&self->file, status, "saving which plans are given out", err);
     }
     return sqlite3_changes(self->file.db) ? 0 : no_such_uid(uid, err);
 }
@@ -233,7 +235,7 @@ static int find_uid(struct store_sqlite *self, const char *uid, int64_t *ret_id,
         return no_such_uid(uid, err);
     }
     if (status != SQLITE_ROW) {
-        return sqlite_file_error(&self->file, status, "finding a job", err);
+        return sqlite_error_status(&self->file, status, "finding a job", err);
     }
     *ret_id = id;
     return 0;
@@ -262,7 +264,7 @@ static int put_rank(struct store_sqlite *self, int64_t id, const struct store_pr
     (void)sqlite3_bind_int64(statement, 4, hash_of(words, len));
     status = run(statement);
     return status == SQLITE_DONE ? 0
-                                 : sqlite_file_error(&self->file, status, "saving progress", err);
+                                 : sqlite_error_status(&self->file, status, "saving progress", err);
 }
 
 static int put_progress(struct store *store, const char *uid, const struct store_progress *progress,
@@ -291,12 +293,7 @@ static int read_blob(struct store_sqlite *self, sqlite3_stmt *statement, int col
     size_t len = (size_t)sqlite3_column_bytes(statement, column);
 
     if (hash_of(len ? bytes : "", len) != sqlite3_column_int64(statement, column + 1)) {
-        return skrull_error_set(
-            err, SKRULL_ERR_DATA_LOSS,
-            "state %.200s is damaged: a row does not have its hash: it was left "
-            "as it is; restore a copy of it, or move it and its -wal away to "
-            "start without jobs",
-            self->file.path);
+        return sqlite_error_damaged(self->file.path, "a row does not have its hash", err);
     }
     *ret_bytes = bytes;
     *ret_len = len;
@@ -335,7 +332,7 @@ static int each_job(struct store *store, store_job_fn fn, void *arg, struct skru
         result = give_job(self, statement, fn, arg, err);
     }
     if (result == 0 && status != SQLITE_DONE) {
-        result = sqlite_file_error(&self->file, status, "reading the jobs", err);
+        result = sqlite_error_status(&self->file, status, "reading the jobs", err);
     }
     (void)sqlite3_reset(statement);
     return result;
@@ -382,7 +379,7 @@ static int each_progress(struct store *store, const char *uid, store_progress_fn
         result = give_progress(self, statement, fn, arg, err);
     }
     if (result == 0 && status != SQLITE_DONE) {
-        result = sqlite_file_error(&self->file, status, "reading progress", err);
+        result = sqlite_error_status(&self->file, status, "reading progress", err);
     }
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
