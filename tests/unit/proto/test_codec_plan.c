@@ -356,6 +356,7 @@ static void test_plan_encode__every_budget(void **state)
         arena_free(arena);
         budget += 16;
     } while (r);
+    budget = 0;
     do {
         struct arena *arena = arena_new(budget);
         Skrull__V1__RankPlan *message;
@@ -363,8 +364,8 @@ static void test_plan_encode__every_budget(void **state)
         r = codec_rank_plan_encode(arena, plan, 0, &message, NULL);
         assert_true(r == 0 || r == SKRULL_ERR_RESOURCE_EXHAUSTED);
         arena_free(arena);
-        budget -= 16;
-    } while (!r);
+        budget += 16;
+    } while (r);
     skrull_plan_free(plan);
 }
 
