@@ -1,0 +1,129 @@
+/* What job_check_plan finds beyond plan_check: a plan of another batch, step or job. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job/job.h"
+#include "plan_check.h"
+#include "unit/job/job_folder.h"
+
+static const uint32_t same_lengths[][2] = {{64, 100}, {0, 0}};
+
+/* Is there a fault that says it? */
+struct search {
+    const char *says;
+    bool is_found;
+};
+
+static void search_fault(void *arg, const char *message)
+{
+    struct search *search = arg;
+
+    search->is_found |= strstr(message, search->says) != NULL;
+}
+
+/* Opens a job over 64 equal sequences and plans step 2. */
+static struct job *open_and_plan(struct job_folder *folder, struct skrull_plan **ret_plan)
+{
+    struct job *job;
+
+    job_folder_write(folder, "a.txt", same_lengths);
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 2, ret_plan, NULL, NULL), 0);
+    return job;
+}
+
+static void expect_fault(const struct job *job, const struct skrull_plan *plan, const char *says)
+{
+    struct search search = {.says = says};
+    struct skrull_error err = {0};
+
+    assert_int_equal(job_check_plan(job, plan, search_fault, &search, &err), PLAN_CHECK_UNSOUND);
+    if (!search.is_found) {
+        fail_msg("no fault says '%s'", says);
+    }
+}
+
+static void test_job_check_plan__another_row(void **state)
+{
+    struct skrull_plan *plan = NULL;
+    struct job *job = open_and_plan(*state, &plan);
+
+    plan->segments[0].index = (plan->segments[0].index + 1) % 64; /* as long as the right one */
+    expect_fault(job, plan, "the sampler drew");
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
+static void test_job_check_plan__another_head(void **state)
+{
+    struct skrull_plan *plan = NULL;
+    struct job *job = open_and_plan(*state, &plan);
+
+    plan->epoch = 1;
+    expect_fault(job, plan, "of epoch 0");
+    plan->epoch = 0;
+    plan->step = 3;
+    expect_fault(job, plan, "is not of step 3");
+    plan->step = 8;
+    expect_fault(job, plan, "past the job's 8 steps");
+    plan->step = 2;
+    plan->job = "other";
+    expect_fault(job, plan, "job other");
+    plan->job = "";
+    plan->uid = "ffffffffffffffffffffffffffffffff";
+    expect_fault(job, plan, "uid ffffffffffffffffffffffffffffffff");
+    plan->uid = "";
+    plan->revision = 2;
+    expect_fault(job, plan, "revision 2");
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
+/* A plan that skrullctl made has no uid and no revision. */
+static void test_job_check_plan__without_identity(void **state)
+{
+    struct skrull_plan *plan = NULL;
+    struct job *job = open_and_plan(*state, &plan);
+    struct search search = {.says = ""};
+
+    plan->uid = "";
+    plan->revision = 0;
+    assert_int_equal(job_check_plan(job, plan, search_fault, &search, NULL), 0);
+    assert_false(search.is_found);
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
+static void test_job_check_plan__number_of_sequences(void **state)
+{
+    struct job_folder *folder = *state;
+    struct skrull_plan *plan = NULL;
+    struct job *job = open_and_plan(folder, &plan), *other;
+
+    folder->spec.batch.global = 16;
+    other = job_folder_open(folder);
+    expect_fault(other, plan, "sequences");
+    skrull_plan_free(plan);
+    job_unref(job);
+    job_unref(other);
+}
+
+#define WITH_FOLDER(test)                                                                          \
+    cmocka_unit_test_setup_teardown(test, job_folder_setup, job_folder_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FOLDER(test_job_check_plan__another_row),
+        WITH_FOLDER(test_job_check_plan__another_head),
+        WITH_FOLDER(test_job_check_plan__without_identity),
+        WITH_FOLDER(test_job_check_plan__number_of_sequences),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
