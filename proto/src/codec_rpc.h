@@ -130,10 +130,15 @@ RPC_CODEC(report_steps_request, struct rpc_report_steps)
 RPC_CODEC(report_steps_response, uint64_t)
 RPC_CODEC(describe_index_request, struct rpc_describe_index)
 RPC_CODEC(index_stats, struct rpc_index_stats)
-RPC_CODEC(health_check_request, const char *)
 RPC_CODEC(health_check_response, enum rpc_health)
 
 #undef RPC_CODEC
+
+/* The name of a service. */
+int codec_health_check_request_pack(struct arena *arena, const char *const *value,
+                                    struct rpc_bytes *ret, struct skrull_error *err);
+int codec_health_check_request_unpack(struct arena *arena, struct rpc_bytes bytes, const char **ret,
+                                      struct skrull_error *err);
 
 /* A StreamPlansResponse with rank `i_rank` of `plan`; or with the other events. Malloc'd, so that
  * it can outlive every arena: free(bytes.data). */

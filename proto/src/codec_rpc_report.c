@@ -289,8 +289,7 @@ int codec_index_stats_unpack(struct arena *arena, struct rpc_bytes bytes,
     return 0;
 }
 
-/* A string behind a pointer, as every codec takes its value. */
-int codec_health_check_request_pack(struct arena *arena, const char **value, struct rpc_bytes *ret,
+int codec_health_check_request_pack(struct arena *arena, const char *const *value, struct rpc_bytes *ret,
                                     struct skrull_error *err)
 {
     Grpc__Health__V1__HealthCheckRequest message;

@@ -81,7 +81,7 @@ static void test_alloc__overflow(void **state)
     (void)state;
     assert_null(arena_alloc(arena, SIZE_MAX / 2, 3));
     assert_null(arena_alloc(arena, SIZE_MAX, 1));
-    assert_null(arena_alloc(arena, SIZE_MAX - 64, 1));
+    assert_null(arena_alloc(arena, SIZE_MAX - 31, 1));
     assert_null(arena_strndup(arena, "", SIZE_MAX));
     assert_int_equal(arena_used(arena), 0);
     assert_non_null(arena_alloc(arena, 1, 1)); /* still of use */
