@@ -1,7 +1,7 @@
 /*
- * Digests of plans: SHA-256 over the little-endian layout of README.md, "Digests", cut to 16 bytes.
- * Fields are laid into a buffer and hashed in large pieces: a call into the hash library for each
- * costs more than the hash. Any thread.
+ * Digests of plans: SHA-256 over the little-endian layout that <skrull/plan.h> states, cut to 16
+ * bytes. Fields are laid into a buffer and hashed in large pieces: a call into the hash library for
+ * each costs more than the hash. Any thread.
  */
 #include "plan_digest.h"
 

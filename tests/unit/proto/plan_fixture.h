@@ -1,7 +1,8 @@
 /*
  * A small plan written down by hand, for the tests of everything that takes one: dp 2, cp 2,
  * zigzag, align 4, bucket 64, groups of 1, 2 and 4, unequal counts with one dummy inside. Its
- * digests were computed by a program of another language from the layout that README.md states.
+ * digests were computed by a program of another language from the layout that <skrull/plan.h>
+ * states.
  */
 #pragma once
 
