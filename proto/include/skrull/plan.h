@@ -46,11 +46,10 @@ struct skrull_segment {
 };
 
 /*
- * Modelled nanoseconds. Micro-batch: iteration = its clock's advance on this rank; comp = fixed +
- * local
- * + distributed time; comm = exchange beyond the local time; idle = the wait for its groups. Rank:
- * iteration = the plan's; comp and comm the sums; idle the rest. Plan: iteration = the largest
- * clock; the others the ranks' means, rounded down; bound only here.
+ * Modelled nanoseconds. Micro-batch: iteration = its clock's advance on this rank; comp = the sum of
+ * fixed, local and distributed time; comm = exchange beyond the local time; idle = the wait for its
+ * groups. Rank: iteration = the plan's; comp and comm the sums; idle the rest. Plan: iteration = the
+ * largest clock; the others the ranks' means, rounded down; bound only here.
  */
 struct skrull_estimate {
     int64_t iteration_ns, bound_ns, comp_ns, comm_ns, idle_ns;
@@ -111,8 +110,7 @@ SKRULL_API void skrull_slot_cut(uint32_t length, uint32_t group_size, uint32_t m
                                 uint32_t align, enum skrull_shard shard,
                                 struct skrull_segment *segments);
 
-/* Tokens of the longest sequence whose slot in a group of `group_size` is within `bucket_tokens`.
- */
+/* Tokens of the longest sequence whose slot in a group of `group_size` fits `bucket_tokens`. */
 SKRULL_API uint64_t skrull_longest_tokens(uint32_t bucket_tokens, uint32_t group_size,
                                           uint32_t align, enum skrull_shard shard);
 
