@@ -33,6 +33,8 @@ static int check_bytes(const char *text, size_t len, struct skrull_error *err)
 int yaml_reader_init(struct yaml_reader *reader, const char *text, size_t len,
                      struct skrull_error *err)
 {
+    static const char mark[] = "\xEF\xBB\xBF"; /* which libyaml would count as a column */
+    const size_t skip = len >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
     char *copy = len == SIZE_MAX ? NULL : malloc(len + 1); /* ends with NUL for check_bytes */
     int rc;
 
@@ -52,7 +54,7 @@ int yaml_reader_init(struct yaml_reader *reader, const char *text, size_t len,
     reader->text = copy;
     reader->err = err;
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)copy, len);
+    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)copy + skip, len - skip);
     return 0;
 }
 
@@ -60,6 +62,18 @@ void yaml_reader_deinit(struct yaml_reader *reader)
 {
     yaml_parser_delete(&reader->parser);
     free(reader->text);
+}
+
+/* The line of a fault, which libyaml puts past the last one where the text ends too early. */
+static size_t fault_line(const struct yaml_reader *reader)
+{
+    const size_t line = reader->parser.problem_mark.line + 1;
+    size_t n_lines = 1;
+
+    for (const char *at = strchr(reader->text, '\n'); at && at[1]; at = strchr(at + 1, '\n')) {
+        n_lines++;
+    }
+    return line < n_lines ? line : n_lines;
 }
 
 /* libyaml's failure in our words. */
@@ -71,7 +85,7 @@ static int parser_failed(const struct yaml_reader *reader)
         return skrull_error_set(reader->err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
     return skrull_error_set(reader->err, SKRULL_ERR_INVALID_ARGUMENT,
-                            "line %zu: not YAML or JSON: %s%s%s", parser->problem_mark.line + 1,
+                            "line %zu: not YAML or JSON: %s%s%s", fault_line(reader),
                             parser->context ? parser->context : "", parser->context ? ", " : "",
                             parser->problem ? parser->problem : "it cannot be read");
 }
