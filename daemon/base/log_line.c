@@ -137,21 +137,13 @@ static bool is_word(const char *text)
 
 static void put_value(struct line *line, enum log_format format, const struct log_field *field)
 {
-    const char *text = field->value.str ? field->value.str : "";
+    const char *text = field->text ? field->text : "";
     char number[24];
 
-    switch (field->type) {
-    case LOG_TYPE_U64:
-        (void)snprintf(number, sizeof(number), "%" PRIu64, field->value.u64);
+    if (field->type == LOG_TYPE_NUMBER) {
+        (void)snprintf(number, sizeof(number), "%" PRIu64, field->number);
         put_text(line, number);
         return;
-    case LOG_TYPE_I64:
-        (void)snprintf(number, sizeof(number), "%" PRId64, field->value.i64);
-        put_text(line, number);
-        return;
-    case LOG_TYPE_STR:
-    case LOG_TYPE_NONE:
-        break;
     }
     if (format == LOG_FORMAT_TEXT && is_word(text) && strlen(text) < LOG_LINE_SIZE / 2) {
         put_text(line, text);
@@ -208,7 +200,7 @@ size_t log_line(enum log_format format, const struct log_entry *entry, char ret_
     put_text(&line, is_json ? "\",\"event\":\"" : " ");
     put_text(&line, entry->event);
     put_text(&line, is_json ? "\"" : "");
-    for (const struct log_field *field = entry->fields; field->type != LOG_TYPE_NONE; field++) {
+    for (const struct log_field *field = entry->fields; field->type != LOG_TYPE_END; field++) {
         put_field(&line, format, field);
     }
     put_closing(&line, is_json ? "}\n" : "\n");

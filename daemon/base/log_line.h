@@ -10,23 +10,20 @@ enum log_format { LOG_FORMAT_TEXT = 0, LOG_FORMAT_JSON };
 /* Whether a line fits is settled here: longer ones are cut, and stay one whole line. */
 #define LOG_LINE_SIZE 4096
 
-enum log_type { LOG_TYPE_NONE = 0, LOG_TYPE_STR, LOG_TYPE_U64, LOG_TYPE_I64 };
+enum log_type { LOG_TYPE_END = 0, LOG_TYPE_TEXT, LOG_TYPE_NUMBER };
 
-/* A key (lower_snake_case, a literal) and its value. */
+/* A key (lower_snake_case, a literal) and its value; {0} ends a list. */
 struct log_field {
     const char *key;
     enum log_type type;
-    union {
-        const char *str; /* any bytes; NULL is written as "" */
-        uint64_t u64;
-        int64_t i64;
-    } value;
+    const char *text; /* any bytes; NULL is written as "" */
+    uint64_t number;
 };
 
-#define LOG_STR(name, text) ((struct log_field){(name), LOG_TYPE_STR, {.str = (text)}})
-#define LOG_U64(name, number) ((struct log_field){(name), LOG_TYPE_U64, {.u64 = (number)}})
-#define LOG_I64(name, number) ((struct log_field){(name), LOG_TYPE_I64, {.i64 = (number)}})
-#define LOG_NONE ((struct log_field){NULL, LOG_TYPE_NONE, {.str = NULL}})
+/* clang-format off */
+#define LOG_TEXT(key, text) {(key), LOG_TYPE_TEXT, (text), 0}
+#define LOG_U64(key, number) {(key), LOG_TYPE_NUMBER, NULL, (number)}
+/* clang-format on */
 
 /* "error", "warn", "info", "debug"; static. */
 const char *log_level_name(enum log_level level);
@@ -35,7 +32,7 @@ struct log_entry {
     int64_t real_ns; /* since 1970 */
     enum log_level level;
     const char *event;
-    const struct log_field *fields; /* up to LOG_NONE */
+    const struct log_field *fields; /* up to {0} */
 };
 
 /* Writes the line with its '\n' and without a NUL into `ret_line`; returns its length. */

@@ -28,10 +28,16 @@ struct text_parser {
     uint32_t *rows; /* owned */
     size_t n_rows, room;
     uint64_t tokens;
-    uint64_t line;  /* from 1 */
-    uint64_t value; /* of the number that is being read */
+    uint64_t line;     /* from 1 */
+    uint64_t value;    /* of the number that is being read */
+    const char *piece; /* begin of the bytes at hand; borrowed */
     int is_number, is_comment;
 };
+
+static inline int is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
 
 static int refuse(const struct text_parser *text, const char *what)
 {
@@ -39,7 +45,7 @@ static int refuse(const struct text_parser *text, const char *what)
                             text->source->path, text->line, what, HOW_TO);
 }
 
-/* The offending word, as far as it is printable. */
+/* The word that holds the offending byte, as far as it is printable. */
 static int refuse_word(const struct text_parser *text, const char *at, const char *end)
 {
     char word[24], what[64];
@@ -47,6 +53,9 @@ static int refuse_word(const struct text_parser *text, const char *at, const cha
 
     if (*at == '\0') {
         return refuse(text, "a NUL byte");
+    }
+    while (at > text->piece && is_digit(at[-1])) {
+        at--;
     }
     while (at < end && len < sizeof(word) - 1 && *at > ' ' && *at < 0x7f) {
         word[len++] = *at++;
@@ -109,7 +118,7 @@ static const char *take_digits(struct text_parser *text, const char *at, const c
     uint64_t value = text->is_number ? text->value : 0;
 
     text->is_number = 1;
-    for (; at < end && (unsigned char)(*at - '0') <= 9; at++) {
+    for (; at < end && is_digit(*at); at++) {
         value = value * 10 + (unsigned char)(*at - '0');
         if (value > UINT32_MAX) {
             (void)refuse(text, "a number over 4294967295");
@@ -141,6 +150,7 @@ static int take_other(struct text_parser *text, const char *at, const char *end)
 
 static int parse_piece(struct text_parser *text, const char *at, const char *end)
 {
+    text->piece = at;
     while (at < end) {
         if (text->is_comment) {
             at = memchr(at, '\n', (size_t)(end - at));
@@ -148,7 +158,7 @@ static int parse_piece(struct text_parser *text, const char *at, const char *end
                 return 0;
             }
             text->is_comment = 0;
-        } else if ((unsigned char)(*at - '0') <= 9) {
+        } else if (is_digit(*at)) {
             at = take_digits(text, at, end);
             if (!at) {
                 return SKRULL_ERR_INVALID_ARGUMENT;

@@ -151,6 +151,9 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
 
     job_planner_options(job->spec, &options);
     result = degrees_of_job(&options, &degrees, err);
+    if (result == 0) {
+        result = job_check_unchanged(job, err);
+    }
     if (result) {
         return result;
     }

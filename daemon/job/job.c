@@ -335,6 +335,17 @@ int job_open(const struct skrull_job *spec, const struct job_roots *roots, struc
     return 0;
 }
 
+int job_check_unchanged(const struct job *job, struct skrull_error *err)
+{
+    int result = 0;
+    uint32_t i;
+
+    for (i = 0; result == 0 && i < job->spec->n_data; i++) {
+        result = dataset_check_unchanged(&job->datasets[i], err);
+    }
+    return result;
+}
+
 int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_sequences,
               uint64_t *ret_epoch, struct skrull_error *err)
 {
@@ -346,7 +357,10 @@ int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_
     if (!rows) {
         return no_memory(job->spec, err);
     }
-    result = sampler_step(job->sampler, step, rows, ret_epoch, err);
+    result = job_check_unchanged(job, err);
+    if (result == 0) {
+        result = sampler_step(job->sampler, step, rows, ret_epoch, err);
+    }
     for (i = 0; result == 0 && i < batch; i++) {
         dataset = &job->datasets[rows[i].dataset];
         ret_sequences[i] = (struct skrull_sequence){
@@ -357,7 +371,7 @@ int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_
             .loss_tokens = dataset_loss_tokens(dataset, rows[i].row),
         };
     }
-    return result;
+    return result ? result : job_check_unchanged(job, err);
 }
 
 /* Remembers the first fault. */
@@ -402,15 +416,8 @@ int job_plan_by(const struct job *job, uint64_t step, const char *policy,
     };
     struct skrull_plan *plan = NULL;
     int64_t begin_ns, end_ns;
-    int result = 0;
-    uint32_t i;
+    int result;
 
-    for (i = 0; result == 0 && i < spec->n_data; i++) {
-        result = dataset_check_unchanged(&job->datasets[i], err);
-    }
-    if (result) {
-        return result;
-    }
     if (!sequences) {
         return no_memory(spec, err);
     }

@@ -21,7 +21,11 @@ struct job {
     struct skrull_cost_model *cost; /* owned */
 };
 
-/* The sequences of a step ([batch.global]), as the planner takes them. OUT_OF_RANGE names both
- * numbers. */
+/* FAILED_PRECONDITION: an index file is no longer what was opened. To be asked before rows are
+ * read: a mapped file that was cut short must not be touched. */
+int job_check_unchanged(const struct job *job, struct skrull_error *err);
+
+/* The sequences of a step ([batch.global]), as the planner takes them; the indexes were unchanged
+ * before and after they were read. OUT_OF_RANGE names both numbers. */
 int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_sequences,
               uint64_t *ret_epoch, struct skrull_error *err);

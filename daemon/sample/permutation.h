@@ -6,13 +6,14 @@
 
 #include <stdint.h>
 
-#define PERMUTATION_ROUNDS 8
+#define PERMUTATION_MAX_ROUNDS 16
 
 struct permutation {
     uint64_t n;
     uint32_t left_bits,
         right_bits; /* of the domain, the least power of two that holds n (at least 4) */
-    uint64_t keys[PERMUTATION_ROUNDS];
+    uint32_t n_rounds;
+    uint64_t keys[PERMUTATION_MAX_ROUNDS]; /* [n_rounds] */
 };
 
 /* The permutation of [0, n) by (seed, stream): a stream is an epoch, say. n >= 1. */

@@ -46,10 +46,10 @@ struct skrull_segment {
 };
 
 /*
- * Modelled nanoseconds. Micro-batch: iteration = its clock's advance on this rank; comp = the sum of
- * fixed, local and distributed time; comm = exchange beyond the local time; idle = the wait for its
- * groups. Rank: iteration = the plan's; comp and comm the sums; idle the rest. Plan: iteration = the
- * largest clock; the others the ranks' means, rounded down; bound only here.
+ * Modelled nanoseconds. Micro-batch: iteration = its clock's advance on this rank; comp = the sum
+ * of fixed, local and distributed time; comm = exchange beyond the local time; idle = the wait for
+ * its groups. Rank: iteration = the plan's; comp and comm the sums; idle the rest. Plan: iteration
+ * = the largest clock; the others the ranks' means, rounded down; bound only here.
  */
 struct skrull_estimate {
     int64_t iteration_ns, bound_ns, comp_ns, comm_ns, idle_ns;

@@ -1,57 +1,79 @@
-/* The log's lines, in both formats. */
-#include "base/log.h"
-
+/* The log's state: levels, formats, and that a line reaches standard error. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#define TIME_NS INT64_C(1700000000123456789)
+#include "base/log.h"
 
-static void test_log_render__text(void **state)
+/* What one event puts on standard error; "" for nothing. */
+static const char *written(enum log_level level)
 {
-    const struct log_field fields[] = {LOG_TEXT("job", "a"),
-                                       LOG_U64("step", 7),
-                                       LOG_TEXT("why", "no \"x\"\n"),
-                                       LOG_TEXT("empty", ""),
-                                       {0}};
-    char line[256];
+    static char text[LOG_LINE_SIZE + 1];
+    int ends[2], saved = dup(STDERR_FILENO);
+    ssize_t len;
 
-    (void)state;
-    log_render(LOG_FORMAT_TEXT, TIME_NS, LOG_LEVEL_WARN, "stream_ended", fields, line,
-               sizeof(line));
-    assert_string_equal(line, "2023-11-14T22:13:20.123Z warn stream_ended job=a step=7 "
-                              "why=\"no \\\"x\\\"\\u000a\" empty=\"\"");
+    assert_int_equal(pipe(ends), 0);
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    log_event(level, "tested", LOG_U64("n", 1));
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(ends[1]);
+    (void)close(saved);
+    len = read(ends[0], text, LOG_LINE_SIZE);
+    (void)close(ends[0]);
+    assert_true(len >= 0);
+    text[len] = '\0';
+    return text;
 }
 
-static void test_log_render__json(void **state)
+static void test_log_write__respects_the_level(void **state)
 {
-    const struct log_field fields[] = {LOG_TEXT("job", "a\\b"), LOG_U64("step", 7), {0}};
-    char line[256];
-
     (void)state;
-    log_render(LOG_FORMAT_JSON, TIME_NS, LOG_LEVEL_INFO, "x", fields, line, sizeof(line));
-    assert_string_equal(line, "{\"time\":\"2023-11-14T22:13:20.123Z\",\"level\":\"info\","
-                              "\"event\":\"x\",\"job\":\"a\\\\b\",\"step\":7}");
+    for (int set = LOG_LEVEL_ERROR; set <= LOG_LEVEL_DEBUG; set++) {
+        log_set_level((enum log_level)set);
+        assert_int_equal(log_get_level(), set);
+        for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
+            const char *line = written((enum log_level)level);
+
+            assert_int_equal(line[0] != '\0', level <= set);
+            assert_true(level > set || strstr(line, log_level_name((enum log_level)level)));
+        }
+    }
+    log_set_level(LOG_LEVEL_INFO);
 }
 
-static void test_log_render__cuts_what_does_not_fit(void **state)
+static void test_log_write__writes_the_format(void **state)
 {
-    const struct log_field fields[] = {LOG_TEXT("key", "a long value"), {0}};
-    char line[40];
-
     (void)state;
-    memset(line, 'x', sizeof(line));
-    log_render(LOG_FORMAT_TEXT, TIME_NS, LOG_LEVEL_INFO, "event", fields, line, 30);
-    assert_int_equal(strlen(line), 29);
-    assert_int_equal(line[30], 'x');
+    assert_non_null(strstr(written(LOG_LEVEL_INFO), "Z info tested n=1\n"));
+    log_set_format(LOG_FORMAT_JSON);
+    assert_non_null(strstr(written(LOG_LEVEL_INFO), "\"event\":\"tested\",\"n\":1}\n"));
+    log_set_format(LOG_FORMAT_TEXT);
 }
 
-static void test_log_level_parse__knows_four_words(void **state)
+static void test_log_write__keeps_errno(void **state)
 {
-    enum log_level level;
+    int saved = dup(STDERR_FILENO);
+
+    (void)state;
+    (void)close(STDERR_FILENO);
+    errno = ENOENT;
+    log_event(LOG_LEVEL_ERROR, "lost", LOG_U64("n", 1));
+    assert_int_equal(errno, ENOENT);
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(saved);
+}
+
+static void test_log_parse__words(void **state)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+    enum log_format format = LOG_FORMAT_TEXT;
 
     (void)state;
     assert_true(log_level_parse("debug", &level));
@@ -59,15 +81,24 @@ static void test_log_level_parse__knows_four_words(void **state)
     assert_true(log_level_parse("error", &level));
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_false(log_level_parse("loud", &level));
+    assert_false(log_level_parse("", &level));
+    assert_false(log_level_parse("warning", &level));
+    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_true(log_format_parse("json", &format));
+    assert_int_equal(format, LOG_FORMAT_JSON);
+    assert_false(log_format_parse("xml", &format));
+    assert_int_equal(format, LOG_FORMAT_JSON);
+    assert_true(log_format_parse("text", &format));
+    assert_int_equal(format, LOG_FORMAT_TEXT);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_render__text),
-        cmocka_unit_test(test_log_render__json),
-        cmocka_unit_test(test_log_render__cuts_what_does_not_fit),
-        cmocka_unit_test(test_log_level_parse__knows_four_words),
+        cmocka_unit_test(test_log_write__respects_the_level),
+        cmocka_unit_test(test_log_write__writes_the_format),
+        cmocka_unit_test(test_log_write__keeps_errno),
+        cmocka_unit_test(test_log_parse__words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,28 @@ static void write_with_loss(const struct job_folder *folder, const char *name)
     assert_int_equal(index_write_skx(&idx, path, NULL), 0);
 }
 
+/* A mapped file that is cut short must not be read: that would end the process. */
+static void test_job_plan__mapped_index_cut_short(void **state)
+{
+    struct job_folder *folder = *state;
+    struct skrull_plan *plan = NULL, *other = NULL;
+    char path[128];
+    struct job *job;
+
+    write_with_loss(folder, "a.skx");
+    folder->data[0].index = "a.skx";
+    folder->data[0].over_length = SKRULL_OVER_LENGTH_DROP;
+    folder->spec.batch.global = 3;
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 0, &plan, NULL, NULL), 0);
+    in_folder(folder, "a.skx", path);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(job_plan(job, 0, &other, NULL, NULL), SKRULL_ERR_FAILED_PRECONDITION);
+    assert_int_equal(job_check_plan(job, plan, NULL, NULL, NULL), SKRULL_ERR_FAILED_PRECONDITION);
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
 static void test_dataset_fit__truncation_and_loss_tokens(void **state)
 {
     struct job_folder *folder = *state;
@@ -232,6 +254,7 @@ int main(void)
         WITH_FOLDER(test_job_plan__index_changed),
         WITH_FOLDER(test_job_plan__link_turned),
         WITH_FOLDER(test_dataset_open__second_root),
+        WITH_FOLDER(test_job_plan__mapped_index_cut_short),
         WITH_FOLDER(test_dataset_fit__truncation_and_loss_tokens),
         WITH_FOLDER(test_dataset_length__kept_cut_and_dropped),
     };
