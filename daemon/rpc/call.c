@@ -1,0 +1,391 @@
+/*
+ * The call state machine over gRPC's batches.
+ *
+ * Happy path: armed -> (a call arrives) -> a batch that only waits for the close, in a tag of its
+ * own -> the handler -> messages, one in flight -> status -> closed -> freed. Failures: armed and
+ * the server shuts down: freed. Client gone: its tags come back failed, then the close; a stream's
+ * owner hears `closed` and ends the call. Undecodable or no request: the handler fails the call.
+ *
+ * gRPC's call may be released only once every tag has come back and the close was seen, so each
+ * batch under way holds a reference, and so does the handler until it ended the call.
+ */
+#include "rpc/call.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/grpc.h>
+
+#include "arena.h"
+#include "cleanup.h"
+#include "job/shared_bytes.h"
+#include "rpc/call_host.h"
+#include "rpc/cq.h"
+#include "rpc/method.h"
+#include "rpc/server.h"
+#include "rpc/status.h"
+
+#define ARMED_REQUESTS 16
+#define DECODE_BUDGET_BYTES ((size_t)8 << 20)
+
+struct call {
+    struct call_slot *slot;
+    grpc_call *core;
+    gpr_timespec deadline; /* gRPC itself cancels at it */
+    grpc_metadata_array metadata;
+    grpc_call_details details; /* of an unknown method */
+    grpc_byte_buffer *payload;
+    struct cq_tag on_request, on_close, on_initial, on_send, on_status;
+    int was_cancelled;
+    size_t n_refs;
+    bool is_closed, is_ended, is_sending, has_sent_initial;
+    struct arena *arena;
+    grpc_slice request;
+    const struct call_events *events; /* NULL: not a stream */
+    void *owner;
+};
+
+static void call_free(struct call *call)
+{
+    grpc_metadata_array_destroy(&call->metadata);
+    grpc_call_details_destroy(&call->details);
+    if (call->payload) {
+        grpc_byte_buffer_destroy(call->payload);
+    }
+    grpc_slice_unref(call->request);
+    arena_free(call->arena);
+    if (call->core) {
+        grpc_call_unref(call->core);
+    }
+    free(call);
+}
+
+static void host_check_idle(struct call_host *host)
+{
+    if (host->is_draining && host->n_calls == 0 && host->n_armed == 0) {
+        host->idle(host);
+    }
+}
+
+static void call_unref(struct call *call)
+{
+    struct call_slot *slot = call->slot;
+
+    call->n_refs--;
+    if (call->n_refs > 0) {
+        return;
+    }
+    assert(call->is_closed && call->is_ended);
+    call_free(call);
+    slot->host->n_calls--;
+    (void)call_slot_fill(slot); /* arms what memory did not suffice for before */
+    host_check_idle(slot->host);
+}
+
+static void start_batch(struct call *call, const grpc_op *ops, size_t n_ops, struct cq_tag *tag)
+{
+    grpc_call_error error;
+
+    call->n_refs++;
+    error = grpc_call_start_batch(call->core, ops, n_ops, tag, NULL);
+    assert(error == GRPC_CALL_OK);
+    (void)error;
+}
+
+static size_t add_initial(struct call *call, grpc_op *ops)
+{
+    if (call->has_sent_initial) {
+        return 0;
+    }
+    call->has_sent_initial = true;
+    ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
+    return 1;
+}
+
+/* The last batch of a call: an optional message, and the status. Drops the handler's reference. */
+static void finish(struct call *call, grpc_byte_buffer *message, grpc_status_code status,
+                   grpc_slice *details)
+{
+    grpc_op ops[3];
+    size_t n = 0;
+
+    assert(!call->is_ended);
+    call->is_ended = true;
+    if (!call->is_closed) {
+        memset(ops, 0, sizeof(ops));
+        n = add_initial(call, ops);
+        if (message) {
+            ops[n].op = GRPC_OP_SEND_MESSAGE;
+            ops[n].data.send_message.send_message = message;
+            n++;
+        }
+        ops[n].op = GRPC_OP_SEND_STATUS_FROM_SERVER;
+        ops[n].data.send_status_from_server.status = status;
+        ops[n].data.send_status_from_server.status_details = details;
+        start_batch(call, ops, n + 1, &call->on_status);
+    }
+    call_unref(call);
+}
+
+static grpc_byte_buffer *copy_bytes(struct rpc_bytes bytes)
+{
+    grpc_slice slice = grpc_slice_from_copied_buffer((const char *)bytes.data, bytes.len);
+    grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
+
+    grpc_slice_unref(slice);
+    return buffer;
+}
+
+void call_reply(struct call *call, struct rpc_bytes reply)
+{
+    grpc_byte_buffer *message = copy_bytes(reply);
+
+    finish(call, message, GRPC_STATUS_OK, NULL);
+    grpc_byte_buffer_destroy(message);
+}
+
+void call_fail(struct call *call, const struct skrull_error *err)
+{
+    grpc_slice details = status_details(err);
+
+    finish(call, NULL, status_code(err), &details);
+    grpc_slice_unref(details);
+}
+
+void call_end(struct call *call, struct rpc_bytes last)
+{
+    grpc_byte_buffer *message = NULL;
+
+    if (last.len > 0) {
+        assert(!call->is_sending || call->is_closed);
+        message = copy_bytes(last);
+    }
+    finish(call, message, GRPC_STATUS_OK, NULL);
+    if (message) {
+        grpc_byte_buffer_destroy(message);
+    }
+}
+
+void call_stream(struct call *call, const struct call_events *events, void *owner)
+{
+    grpc_op ops[1];
+
+    assert(!call->events && !call->is_ended);
+    call->events = events;
+    call->owner = owner;
+    if (call->is_closed) {
+        return;
+    }
+    memset(ops, 0, sizeof(ops));
+    start_batch(call, ops, add_initial(call, ops), &call->on_initial);
+}
+
+static void release_bytes(void *arg)
+{
+    shared_bytes_unref((struct shared_bytes *)arg);
+}
+
+void call_send(struct call *call, struct shared_bytes *message)
+{
+    grpc_slice slice;
+    grpc_byte_buffer *buffer;
+    grpc_op op;
+
+    assert(call->events && !call->is_ended && !call->is_sending);
+    if (call->is_closed) {
+        return;
+    }
+    slice = grpc_slice_new_with_user_data(message->data, message->len, release_bytes,
+                                          shared_bytes_ref(message));
+    buffer = grpc_raw_byte_buffer_create(&slice, 1);
+    grpc_slice_unref(slice);
+    memset(&op, 0, sizeof(op));
+    op.op = GRPC_OP_SEND_MESSAGE;
+    op.data.send_message.send_message = buffer;
+    call->is_sending = true;
+    start_batch(call, &op, 1, &call->on_send);
+    grpc_byte_buffer_destroy(buffer);
+}
+
+static void on_send(struct cq_tag *tag, bool ok)
+{
+    struct call *call = CQ_OWNER(tag, struct call, on_send);
+
+    call->is_sending = false;
+    /* A failed send is the first sign of a client that has gone: its close follows. */
+    if (ok && !call->is_ended && !call->is_closed) {
+        call->events->sent(call->owner);
+    }
+    call_unref(call);
+}
+
+static void on_initial(struct cq_tag *tag, bool ok)
+{
+    (void)ok;
+    call_unref(CQ_OWNER(tag, struct call, on_initial));
+}
+
+static void on_status(struct cq_tag *tag, bool ok)
+{
+    (void)ok;
+    call_unref(CQ_OWNER(tag, struct call, on_status));
+}
+
+static void on_close(struct cq_tag *tag, bool ok)
+{
+    struct call *call = CQ_OWNER(tag, struct call, on_close);
+
+    (void)ok; /* always true; was_cancelled tells */
+    call->is_closed = true;
+    if (call->events && !call->is_ended) {
+        call->events->closed(call->owner);
+    }
+    call_unref(call);
+}
+
+struct rpc_bytes call_request(const struct call *call)
+{
+    return (struct rpc_bytes){GRPC_SLICE_START_PTR(call->request),
+                              GRPC_SLICE_LENGTH(call->request)};
+}
+
+struct arena *call_arena(const struct call *call)
+{
+    return call->arena;
+}
+
+static int read_request(struct call *call, struct skrull_error *err)
+{
+    grpc_byte_buffer_reader reader;
+
+    call->arena = arena_new(DECODE_BUDGET_BYTES);
+    if (!call->arena) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    if (!call->payload || !grpc_byte_buffer_reader_init(&reader, call->payload)) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "the request has no message");
+    }
+    call->request = grpc_byte_buffer_reader_readall(&reader);
+    grpc_byte_buffer_reader_destroy(&reader);
+    grpc_byte_buffer_destroy(call->payload);
+    call->payload = NULL;
+    if (GRPC_SLICE_LENGTH(call->request) > SERVER_MAX_REQUEST_BYTES) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                "the request has more than %d bytes", SERVER_MAX_REQUEST_BYTES);
+    }
+    return 0;
+}
+
+static int refuse_unknown(const struct call *call, struct skrull_error *err)
+{
+    char name[128];
+    size_t len = GRPC_SLICE_LENGTH(call->details.method);
+
+    /* The client's bytes: cut, and nothing but printable ASCII. */
+    len = len < sizeof(name) ? len : sizeof(name) - 1;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t byte = GRPC_SLICE_START_PTR(call->details.method)[i];
+
+        name[i] = '?';
+        if (byte >= 0x20 && byte < 0x7f) {
+            name[i] = (char)byte;
+        }
+    }
+    name[len] = '\0';
+    return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "%s: no such method", name);
+}
+
+/* What can be said against a call before its handler sees it. */
+static int admit(struct call *call, struct skrull_error *err)
+{
+    const struct call_slot *slot = call->slot;
+
+    if (!slot->method) {
+        return refuse_unknown(call, err);
+    }
+    if (!slot->method->handle) {
+        return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "%s is not built yet",
+                                slot->method->name);
+    }
+    if (slot->host->is_draining) {
+        return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "the daemon is stopping");
+    }
+    return read_request(call, err);
+}
+
+static void on_request(struct cq_tag *tag, bool ok)
+{
+    struct call *call = CQ_OWNER(tag, struct call, on_request);
+    struct call_slot *slot = call->slot;
+    struct skrull_error err = {0};
+    grpc_op op;
+
+    slot->n_armed--;
+    slot->host->n_armed--;
+    if (!ok) { /* the server shuts down */
+        call_free(call);
+        host_check_idle(slot->host);
+        return;
+    }
+    slot->host->n_calls++;
+    (void)call_slot_fill(slot);
+    call->n_refs = 1; /* the handler's */
+    memset(&op, 0, sizeof(op));
+    op.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
+    op.data.recv_close_on_server.cancelled = &call->was_cancelled;
+    start_batch(call, &op, 1, &call->on_close);
+    if (admit(call, &err) < 0) {
+        call_fail(call, &err);
+        return;
+    }
+    slot->method->handle(slot->host->ctx, call);
+}
+
+static struct call *call_new(struct call_slot *slot)
+{
+    struct call *call = calloc(1, sizeof(*call));
+
+    if (!call) {
+        return NULL;
+    }
+    call->slot = slot;
+    call->request = grpc_empty_slice();
+    call->on_request.fn = on_request;
+    call->on_close.fn = on_close;
+    call->on_initial.fn = on_initial;
+    call->on_send.fn = on_send;
+    call->on_status.fn = on_status;
+    grpc_metadata_array_init(&call->metadata);
+    grpc_call_details_init(&call->details);
+    return call;
+}
+
+int call_slot_fill(struct call_slot *slot)
+{
+    struct call_host *host = slot->host;
+    grpc_completion_queue *queue = cq_queue(host->cq);
+
+    while (!host->is_draining && slot->n_armed < ARMED_REQUESTS) {
+        struct call *call = call_new(slot);
+        grpc_call_error error;
+
+        if (!call) {
+            return slot->n_armed > 0 ? 0 : SKRULL_ERR_RESOURCE_EXHAUSTED;
+        }
+        if (slot->method) {
+            error = grpc_server_request_registered_call(
+                host->core, slot->registered, &call->core, &call->deadline, &call->metadata,
+                &call->payload, queue, queue, &call->on_request);
+        } else {
+            error = grpc_server_request_call(host->core, &call->core, &call->details,
+                                             &call->metadata, queue, queue, &call->on_request);
+        }
+        assert(error == GRPC_CALL_OK);
+        (void)error;
+        slot->n_armed++;
+        host->n_armed++;
+    }
+    return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * One call as its handler sees it: no gRPC here, so that handlers can be tested without it. Loop
+ * thread only.
+ *
+ * A handler ends its call exactly once, by call_reply, call_fail or call_end, now or later; until
+ * then the call lives, also where the client has gone (ending it then only frees it).
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include <skrull/error.h>
+
+#include "codec_rpc.h"
+
+struct arena;
+struct call;
+struct shared_bytes;
+
+/* The request's bytes, and memory for decoding it; both live as long as the call. */
+struct rpc_bytes call_request(const struct call *call);
+struct arena *call_arena(const struct call *call);
+
+/* Ends a unary call well; the bytes are copied. */
+void call_reply(struct call *call, struct rpc_bytes reply);
+
+/* Ends any call badly, at once, also with a message in flight. err->code must be an error. */
+void call_fail(struct call *call, const struct skrull_error *err);
+
+/* What the owner of a stream hears. */
+struct call_events {
+    void (*sent)(
+        void *owner); /* the message in flight left this process; it may not have arrived */
+    void (*closed)(
+        void *owner); /* the client has gone; the owner must call call_end or call_fail */
+};
+
+/* Makes the call a stream; nothing is heard after it was ended. */
+void call_stream(struct call *call, const struct call_events *events, void *owner);
+
+/* Sends a message (takes a reference of its own); one at a time: the next after `sent`. */
+void call_send(struct call *call, struct shared_bytes *message);
+
+/* Ends a stream well, after one last message (len 0: none), which is copied. No message may be in
+ * flight unless there is no last one, or the client has gone. */
+void call_end(struct call *call, struct rpc_bytes last);

@@ -1,0 +1,16 @@
+/* methods.def as a table. */
+#include "rpc/method.h"
+
+#include "rpc/handlers.h"
+#include "rpc/health.h"
+
+const struct method method_table[] = {
+#define X(service, method, handler) {"/" service "/" #method, #method, handler},
+#include "rpc/methods.def"
+#undef X
+};
+
+size_t method_count(void)
+{
+    return sizeof(method_table) / sizeof(method_table[0]);
+}
