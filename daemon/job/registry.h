@@ -17,7 +17,7 @@
 
 struct arena;
 struct job;
-struct pipeline;
+struct hub;
 struct progress;
 struct registry;
 
@@ -34,7 +34,7 @@ struct registry_entry {
 
     /* The daemon's. */
     uint64_t given_out_below;  /* durable: plans of smaller steps may have been sent */
-    struct pipeline *pipeline; /* borrowed */
+    struct hub *hub;          /* borrowed; NULL for broken jobs */
 
     /* The registry's. */
     struct arena *arena; /* owns spec and request_id */

@@ -30,6 +30,11 @@ int loop_error(struct skrull_error *err, int uv_code, const char *what)
     return skrull_error_set(err, code, "%s: %s", what, uv_strerror(uv_code));
 }
 
+uint32_t loop_cores(void)
+{
+    return uv_available_parallelism();
+}
+
 int loop_new(uint32_t n_threads, struct loop **ret_loop, struct skrull_error *err)
 {
     struct loop *loop = calloc(1, sizeof(*loop));
@@ -38,9 +43,6 @@ int loop_new(uint32_t n_threads, struct loop **ret_loop, struct skrull_error *er
 
     if (!loop) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "event loop: out of memory");
-    }
-    if (n_threads == 0) {
-        n_threads = uv_available_parallelism();
     }
     (void)snprintf(text, sizeof(text), "%u", n_threads);
     if (setenv("UV_THREADPOOL_SIZE", text, 1) < 0) {

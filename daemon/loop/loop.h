@@ -14,7 +14,10 @@ struct uv_loop_s;
 
 typedef void (*loop_fn)(void *arg);
 
-/* A new loop whose pool has `n_threads` threads (0: one a core). The size counts for the whole
+/* Cores that this process may use. */
+uint32_t loop_cores(void);
+
+/* A new loop whose pool has `n_threads` threads. The size counts for the whole
  * process, from the first work on. */
 int loop_new(uint32_t n_threads, struct loop **ret_loop, struct skrull_error *err);
 
