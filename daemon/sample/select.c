@@ -10,7 +10,6 @@
 #include "ckd.h"
 
 #define BLOCK_WORDS 64
-#define BLOCK_BITS (64 * BLOCK_WORDS)
 
 static uint32_t popcount(uint64_t word)
 {
@@ -20,7 +19,7 @@ static uint32_t popcount(uint64_t word)
 int bit_select_init(struct bit_select *select, const uint64_t *words, uint64_t n_bits)
 {
     uint64_t n_words = n_bits / 64 + (n_bits % 64 != 0);
-    uint64_t n_blocks = n_bits / BLOCK_BITS + 1, n_set = 0;
+    uint64_t n_blocks = n_words / BLOCK_WORDS + 1, n_set = 0;
     size_t bytes;
 
     *select = (struct bit_select){.words = words, .n_bits = n_bits, .n_blocks = n_blocks};

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "index/format.h"
 #include "unit/index/opened.h"
 
 static const char *case_path(const char *name, const char *file)
@@ -95,6 +96,28 @@ static void test_text__bad_cases(void **state)
     }
 }
 
+/* As if the file had been written to between the stamp and the reading, or during it. */
+static void test_text__changed_while_read(void **state)
+{
+    struct index_source source = {.path = "a.txt", .max_count = 100};
+
+    temporary_write(*state, "a.txt", "1\n2\n", 4);
+    source.fd = temporary_open(*state, "a.txt");
+    for (int change = 0; change < 3; change++) {
+        struct index_file file = {0};
+        struct skrull_error err = {0};
+
+        assert_int_equal(file_stamp(source.fd, "a.txt", &source.stamp, NULL), 0);
+        source.stamp.size += change == 1 ? 1 : 0; /* it has lost a byte since */
+        source.stamp.mtime_ns -= change == 2 ? 1 : 0;
+        assert_int_equal(format_text.open(&source, &file, &err),
+                         change ? SKRULL_ERR_FAILED_PRECONDITION : 0);
+        assert_true(!change || strstr(err.message, "a.txt: changed while it was read"));
+        free(file.parsed);
+    }
+    (void)close(source.fd);
+}
+
 struct text_case {
     const char *text, *message; /* NULL: good */
     uint64_t count, tokens;
@@ -168,7 +191,7 @@ static void test_text__large_files(void **state)
         for (uint32_t i = 1; i <= n; i++) {
             uint32_t length = i % 3 ? i : 1 + i % 9;
 
-            len += (size_t)sprintf(text + len, "%u%s", length, separators[s]);
+            len += (size_t)snprintf(text + len, 40, "%u%s", length, separators[s]);
             tokens += length;
         }
         assert_int_equal(open_bytes(*state, "a.txt", text, len, &idx, NULL), 0);
@@ -223,9 +246,7 @@ static void test_text__more_rows_than_allowed(void **state)
 /* The hash is that of the same lengths in a .skx: XXH3-64 of the little-endian u32s. */
 static void test_text__hash_is_of_the_lengths(void **state)
 {
-    static const char *const texts[] = {"1\n2\n3\n", "1 2 3",
-                                        "\xef\xbb\xbf"
-                                        "1\r\n2\r\n3\r\n"};
+    static const char *const texts[] = {"1\n2\n3\n", "1 2 3", "\357\273\2771\r\n2\r\n3\r\n"};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct length_index *idx = NULL;
@@ -243,6 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text__good_cases),
         cmocka_unit_test(test_text__bad_cases),
+        cmocka_unit_test_setup_teardown(test_text__changed_while_read, temporary_setup,
+                                        temporary_teardown),
         cmocka_unit_test_setup_teardown(test_text__edges, temporary_setup, temporary_teardown),
         cmocka_unit_test_setup_teardown(test_text__large_files, temporary_setup,
                                         temporary_teardown),
