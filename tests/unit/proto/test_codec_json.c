@@ -33,10 +33,10 @@ static char *again(const ProtobufCMessageDescriptor *descriptor, const char *tex
     struct arena *arena = arena_new(ARENA_BYTES);
     struct skrull_error err = {0};
     ProtobufCMessage *message;
-    char *back;
+    char *back, clip[TEXT_CLIP_SIZE];
 
     assert_non_null(arena);
-    print_message("# %s\n", text);
+    print_message("# %s\n", text_clip(text, clip));
     if (codec_json_decode(arena, descriptor, text, strlen(text), &message, &err)) {
         print_message("# %s\n", err.message);
         fail();
@@ -182,8 +182,9 @@ static void test_codec_json_decode__faults(void **state)
         struct arena *arena = arena_new(ARENA_BYTES);
         struct skrull_error err = {0};
         ProtobufCMessage *message = NULL;
+        char clip[TEXT_CLIP_SIZE];
 
-        print_message("# %s\n", rows[i].text);
+        print_message("# %s\n", text_clip(rows[i].text, clip));
         assert_int_equal(codec_json_decode(arena, rows[i].descriptor, rows[i].text,
                                            strlen(rows[i].text), &message, &err),
                          SKRULL_ERR_INVALID_ARGUMENT);

@@ -38,9 +38,10 @@ static struct parsed parse_bytes(const char *text, size_t len)
 /* A whole file, by the first part of its message (or "" where it is fine). */
 static void check_file(const char *text, size_t len, const char *message)
 {
+    char clip[TEXT_CLIP_SIZE];
     struct parsed parsed = parse_bytes(text, len);
 
-    print_message("# %.60s -> %s\n", text, parsed.err.message);
+    print_message("# %s -> %s\n", text_clip(text, clip), parsed.err.message);
     assert_int_equal(parsed.rc, *message ? SKRULL_ERR_INVALID_ARGUMENT : 0);
     assert_int_equal(strncmp(parsed.err.message, message, strlen(message)), 0);
     assert_true(text_is_plain(parsed.err.message));
