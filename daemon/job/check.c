@@ -68,10 +68,9 @@ static bool differs(const char *a, const char *b)
 }
 
 /* Does the head name this job? Plans made without a daemon have no uid and no revision. */
-static void check_head(const struct job *job, const struct skrull_plan *plan, struct faults *faults)
+static void check_head(const struct skrull_job *spec, const struct skrull_plan *plan,
+                       struct faults *faults)
 {
-    const struct skrull_job *spec = job->spec;
-
     if (differs(plan->job, spec->name)) {
         add_fault(faults, "the plan is of job %s, not of %s", plan->job, spec->name);
     }
@@ -139,43 +138,77 @@ static int check_batch(const struct job *job, const struct skrull_plan *plan, st
     return 0;
 }
 
+/* What plan_check needs of a job: `degrees` is filled and borrowed. */
+static int rules_of(const struct skrull_job *spec, struct degrees *degrees,
+                    struct plan_check_rules *ret_rules, struct skrull_error *err)
+{
+    struct skrull_planner_options options;
+    int result;
+
+    job_planner_options(spec, &options);
+    result = degrees_of_job(&options, degrees, err);
+    if (result) {
+        return result;
+    }
+    *ret_rules = (struct plan_check_rules){
+        .dp = options.dp,
+        .cp = options.cp,
+        .degrees = degrees->sizes,
+        .n_degrees = degrees->n,
+        .bucket_tokens = options.bucket_tokens,
+        .align = options.align,
+        .shard = options.shard,
+        .loss = options.loss,
+        .equal_micro_batches = options.equal_micro_batches,
+        .n_sequences = spec->batch.global,
+    };
+    return 0;
+}
+
 int job_check_plan(const struct job *job, const struct skrull_plan *plan,
                    void (*fault)(void *arg, const char *message), void *arg,
                    struct skrull_error *err)
 {
     struct faults faults = {.fault = fault, .arg = arg};
-    struct skrull_planner_options options;
-    struct degrees degrees;
     struct plan_check_rules rules;
+    struct degrees degrees;
     int result;
 
-    job_planner_options(job->spec, &options);
-    result = degrees_of_job(&options, &degrees, err);
+    result = rules_of(job->spec, &degrees, &rules, err);
     if (result == 0) {
         result = job_check_unchanged(job, err);
     }
     if (result) {
         return result;
     }
-    rules = (struct plan_check_rules){
-        .dp = options.dp,
-        .cp = options.cp,
-        .degrees = degrees.sizes,
-        .n_degrees = degrees.n,
-        .bucket_tokens = options.bucket_tokens,
-        .align = options.align,
-        .shard = options.shard,
-        .loss = options.loss,
-        .equal_micro_batches = options.equal_micro_batches,
-        .n_sequences = job->spec->batch.global,
-        .lookup = look_up,
-        .arg = (void *)(uintptr_t)job, /* only read */
-    };
+    rules.lookup = look_up;
+    rules.arg = (void *)(uintptr_t)job; /* only read */
     result = plan_check(plan, &rules, count_fault, &faults);
     if (result < 0) {
         return skrull_error_set(err, result, "job %s: out of memory", job->spec->name);
     }
-    check_head(job, plan, &faults);
+    check_head(job->spec, plan, &faults);
     result = check_batch(job, plan, &faults, err);
     return result ? result : faults.n ? PLAN_CHECK_UNSOUND : 0;
+}
+
+int job_check_plan_unseen(const struct skrull_job *spec, const struct skrull_plan *plan,
+                          void (*fault)(void *arg, const char *message), void *arg,
+                          struct skrull_error *err)
+{
+    struct faults faults = {.fault = fault, .arg = arg};
+    struct plan_check_rules rules;
+    struct degrees degrees;
+    int result;
+
+    result = rules_of(spec, &degrees, &rules, err);
+    if (result) {
+        return result;
+    }
+    result = plan_check(plan, &rules, count_fault, &faults);
+    if (result < 0) {
+        return skrull_error_set(err, result, "job %s: out of memory", spec->name);
+    }
+    check_head(spec, plan, &faults);
+    return faults.n ? PLAN_CHECK_UNSOUND : 0;
 }

@@ -51,6 +51,11 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
                    void (*fault)(void *arg, const char *message), void *arg,
                    struct skrull_error *err);
 
+/* The same where the indexes cannot be read: neither lengths nor which rows the step has are checked. */
+int job_check_plan_unseen(const struct skrull_job *spec, const struct skrull_plan *plan,
+                          void (*fault)(void *arg, const char *message), void *arg,
+                          struct skrull_error *err);
+
 /* Planner options of a spec; strings borrowed from it. For checks without the index. */
 struct skrull_planner_options;
 void job_planner_options(const struct skrull_job *spec, struct skrull_planner_options *ret_options);

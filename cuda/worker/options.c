@@ -1,0 +1,204 @@
+/* Options from options.def; the data rank also from the environments of launchers. */
+#include "options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct option {
+    const char *name, *metavar, *help;
+};
+
+/* clang-format off */
+static const struct option options[] = {
+#define X(name, metavar, help) { (name), (metavar), (help) },
+#include "options.def"
+#undef X
+};
+/* clang-format on */
+
+#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
+
+static const char *const rank_variables[] = {"SKRULL_DATA_RANK", "OMPI_COMM_WORLD_RANK", "RANK",
+                                             "SLURM_PROCID"};
+
+/* What was given, by the places of options.def. */
+struct given {
+    const char *texts[N_OPTIONS];
+};
+
+static enum options_outcome wrong(const char *what, const char *why)
+{
+    (void)fprintf(stderr, "skrull-worker: %s: %s\n", what, why);
+    return OPTIONS_WRONG;
+}
+
+static void print_help(void)
+{
+    (void)printf(
+        "usage: skrull-worker --job NAME [--server ADDR] [--data-rank R] [--from S] [--count N]\n"
+        "                     [--backend none|cpu|cuda] [--model CONFIG] [--window N] "
+        "[--pause-ms N]\n\n"
+        "streams the plans of a data rank, runs them, reports each step; a line a step\n\n");
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        char left[40];
+
+        (void)snprintf(left, sizeof(left), "%s %s", options[i].name, options[i].metavar);
+        (void)printf("  %-18s %s\n", left, options[i].help);
+    }
+    (void)printf(
+        "  %-18s %s\n  %-18s %s\n\nExit status: 0 the job's end, or --count steps; 1 it failed; "
+        "2 wrong usage;\n3 no such job or step; 4 the daemon could not be reached.\n",
+        "--help", "print this help", "--version", "print the version");
+}
+
+static const char *text_of(const struct given *given, const char *name)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        if (strcmp(options[i].name, name) == 0) {
+            return given->texts[i];
+        }
+    }
+    return NULL;
+}
+
+/* Takes words[*at] and its value; both "--name value" and "--name=value". */
+static enum options_outcome take(struct given *given, int n_words, char *const *words, int *at)
+{
+    const char *word = words[(*at)++], *equals = strchr(word, '=');
+    size_t len = equals ? (size_t)(equals - word) : strlen(word);
+
+    if (strcmp(word, "--help") == 0) {
+        print_help();
+        return OPTIONS_SAID;
+    }
+    if (strcmp(word, "--version") == 0) {
+        (void)printf("skrull-worker %s\n", SKRULL_VERSION);
+        return OPTIONS_SAID;
+    }
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        if (strlen(options[i].name) != len || memcmp(options[i].name, word, len) != 0) {
+            continue;
+        }
+        if (!equals && *at == n_words) {
+            return wrong(options[i].name, "a value is missing; see --help");
+        }
+        given->texts[i] = equals ? equals + 1 : words[(*at)++];
+        return OPTIONS_RUN;
+    }
+    return wrong(word, "no such option; see --help");
+}
+
+static bool parse_number(const char *text, uint64_t max, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+
+    for (const char *c = text; *c; c++) {
+        uint64_t digit = (uint64_t)(*c - '0');
+
+        if (*c < '0' || *c > '9' || number > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        number = number * 10 + digit;
+    }
+    *ret_number = number;
+    return text[0] && number <= max;
+}
+
+/* Leaves *ret_number alone where the option was not given. */
+static enum options_outcome take_number(const struct given *given, const char *name, uint64_t max,
+                                        uint64_t *ret_number)
+{
+    const char *text = text_of(given, name);
+    char why[64];
+
+    if (text && !parse_number(text, max, ret_number)) {
+        (void)snprintf(why, sizeof(why), "not a number from 0 to %" PRIu64, max);
+        return wrong(name, why);
+    }
+    return OPTIONS_RUN;
+}
+
+static enum options_outcome take_rank(const struct given *given, uint32_t *ret_rank)
+{
+    const char *name = "--data-rank", *text = text_of(given, name);
+    uint64_t rank;
+
+    for (size_t i = 0; !text && i < sizeof(rank_variables) / sizeof(rank_variables[0]); i++) {
+        name = rank_variables[i];
+        text = getenv(name);
+    }
+    if (!text) {
+        return wrong("--data-rank",
+                     "which? none of SKRULL_DATA_RANK, OMPI_COMM_WORLD_RANK, RANK and "
+                     "SLURM_PROCID is set either");
+    }
+    if (!parse_number(text, UINT32_MAX, &rank)) {
+        return wrong(name, "not a data rank");
+    }
+    *ret_rank = (uint32_t)rank;
+    return OPTIONS_RUN;
+}
+
+static enum options_outcome check_backend(const struct given *given)
+{
+    const char *backend = text_of(given, "--backend");
+
+    if (backend && (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0)) {
+        (void)fprintf(stderr, "skrull-worker: --backend: %s is not built yet\n", backend);
+        return OPTIONS_WRONG;
+    }
+    if (backend && strcmp(backend, "none") != 0) {
+        return wrong("--backend", "none, cpu and cuda are allowed");
+    }
+    if (text_of(given, "--model")) {
+        return wrong("--model", "nothing to do with backend none");
+    }
+    return OPTIONS_RUN;
+}
+
+static enum options_outcome check(const struct given *given, struct worker_options *ret)
+{
+    uint64_t window = 0;
+    enum options_outcome outcome = check_backend(given);
+
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--from", UINT64_MAX, &ret->from_step);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--count", UINT64_MAX, &ret->count);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--window", 4096, &window);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--pause-ms", 3600000, &ret->pause_ms);
+    }
+    if (outcome == OPTIONS_RUN && !text_of(given, "--job")) {
+        outcome = wrong("--job", "which job? see --help");
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_rank(given, &ret->data_rank);
+    }
+    ret->window = (uint32_t)window;
+    ret->job = text_of(given, "--job");
+    ret->server = text_of(given, "--server");
+    return outcome;
+}
+
+enum options_outcome options_read(int n_words, char *const *words, struct worker_options *ret)
+{
+    struct given given = {0};
+    int at = 0;
+
+    *ret = (struct worker_options){0};
+    while (at < n_words) {
+        enum options_outcome outcome = take(&given, n_words, words, &at);
+
+        if (outcome != OPTIONS_RUN) {
+            return outcome;
+        }
+    }
+    return check(&given, ret);
+}

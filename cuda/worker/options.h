@@ -1,0 +1,20 @@
+/* The command line of skrull-worker. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker_options {
+    const char *server; /* NULL: the default */
+    const char *job;
+    uint32_t data_rank;
+    uint64_t from_step, count; /* count 0: all */
+    uint32_t window;           /* 0: the library's */
+    uint64_t pause_ms;         /* in place of computing */
+};
+
+enum options_outcome { OPTIONS_RUN, OPTIONS_SAID, OPTIONS_WRONG };
+
+/* Reads the words after the program's name and, for the rank, the environment. OPTIONS_SAID: help
+ * or version was printed. OPTIONS_WRONG: what is wrong was said on standard error. */
+enum options_outcome options_read(int n_words, char *const *words, struct worker_options *ret);
