@@ -20,6 +20,8 @@
 #define PIECE_SIZE ((size_t)1 << 18)
 /* Room for short lengths without growing too often; real lists have 4 to 6 bytes a row. */
 #define BYTES_PER_ROW 5
+/* The first guess at most, 64 MiB: what a large, sparse file claims to hold is not believed. */
+#define MAX_FIRST_ROOM ((uint64_t)1 << 24)
 #define HOW_TO "a text index holds whole numbers from 1 to 4294967295, one a line"
 
 struct text_parser {
@@ -232,6 +234,7 @@ static int text_open(const struct index_source *source, struct index_file *ret_f
     char *piece;
     int status;
 
+    estimate = estimate < MAX_FIRST_ROOM ? estimate : MAX_FIRST_ROOM;
     text.room = (size_t)(estimate < source->max_count ? estimate : source->max_count);
     text.rows = malloc(text.room * sizeof(*text.rows));
     piece = malloc(PIECE_SIZE);
