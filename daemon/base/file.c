@@ -54,27 +54,6 @@ int file_read_at(int fd, const char *path, void *bytes, size_t size, uint64_t of
     return 0;
 }
 
-int file_map(int fd, const char *path, size_t size, const void **ret_bytes,
-             struct skrull_error *err)
-{
-    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-
-    if (bytes == MAP_FAILED) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "%s: mapping %zu bytes: %s",
-                                path, size, strerror(errno));
-    }
-    *ret_bytes = bytes;
-    return 0;
-}
-
-void file_unmap(const void *bytes, size_t size)
-{
-    if (bytes) {
-        /* munmap's parameter is not const, though it writes nothing. */
-        (void)munmap((void *)(uintptr_t)bytes, size);
-    }
-}
-
 int file_write_all(int fd, const char *path, const void *bytes, size_t size,
                    struct skrull_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * Files as the daemon needs them: read at an offset, mapped in place, replaced as a whole,
+ * Files as the daemon needs them: read at an offset, replaced as a whole,
  * recognised again. Functions that name a path only for their messages say so.
  */
 #pragma once
@@ -28,14 +28,6 @@ int file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);
  * came. The descriptor's own position stays. `path` only for messages. */
 int file_read_at(int fd, const char *path, void *bytes, size_t size, uint64_t offset,
                  size_t *ret_size, struct skrull_error *err);
-
-/* Maps the first `size` > 0 bytes read-only; freed by file_unmap. A page that the file loses later
- * raises SIGBUS when it is touched. `path` only for messages. */
-int file_map(int fd, const char *path, size_t size, const void **ret_bytes,
-             struct skrull_error *err);
-
-/* NULL is fine. */
-void file_unmap(const void *bytes, size_t size);
 
 /* Writes all of `bytes` at the descriptor's position; `path` only for messages. */
 int file_write_all(int fd, const char *path, const void *bytes, size_t size,

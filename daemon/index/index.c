@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/map.h"
 #include "index/format.h"
 
 static const struct index_format *const formats[] = {
@@ -142,9 +143,22 @@ void index_close(struct length_index *idx)
 
         free(file->path);
         free(file->parsed);
-        file_unmap(file->map, file->map_size);
+        map_close(file->map, file->map_size);
         free(file);
     }
+}
+
+int index_check_whole(const struct length_index *idx, struct skrull_error *err)
+{
+    const struct index_file *file = (const struct index_file *)idx;
+
+    if (map_is_whole(file->map)) {
+        return 0;
+    }
+    return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,
+                            "%s: truncated while it was in use: write the index again, and replace "
+                            "it by rename",
+                            file->path);
 }
 
 int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
@@ -152,7 +166,15 @@ int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
 {
     const struct index_file *file = (const struct index_file *)idx;
 
-    int status = file->format->verify(file, ret_payload_hash, err);
+    uint64_t hash = 0;
+    int status = file->format->verify(file, &hash, err);
 
-    return status < 0 ? skrull_error_prefix(err, status, "%s", file->path) : 0;
+    if (status < 0) {
+        return skrull_error_prefix(err, status, "%s", file->path);
+    }
+    status = index_check_whole(idx, err);
+    if (status == 0) {
+        *ret_payload_hash = hash;
+    }
+    return status;
 }

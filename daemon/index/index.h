@@ -2,10 +2,10 @@
  * 1 LENGTH INDEX: a file of sequence lengths, opened read-only. To add a format: index_x.c and a
  * line in formats.def. Rows are immutable after opening; any number of threads may read.
  *
- * A .skx file is used where it lies, mapped. A process that truncates it meanwhile makes the next
- * touch of a lost page raise SIGBUS, which ends the daemon; nothing here guards against that.
- * Replace an index by rename, as index_write_skx does: the mapping then keeps the old file. Text is
- * read once, into memory.
+ * A .skx file is used where it lies, mapped. Where somebody truncates it meanwhile, its lost rows
+ * read as 0 in a process that called map_guard_install, and index_check_whole says so: who reads
+ * rows asks afterwards. Replace an index by rename, as index_write_skx does: the mapping then keeps
+ * the old file. Text is read once, into memory.
  */
 #pragma once
 
@@ -57,6 +57,9 @@ int index_open(int fd, const char *path, const struct index_options *options,
 
 /* NULL is fine. */
 void index_close(struct length_index *idx);
+
+/* DATA_LOSS: the file was cut while it was open, and rows that were read may be 0. */
+int index_check_whole(const struct length_index *idx, struct skrull_error *err);
 
 /* Reads the whole payload: checks .skx's stored hash, every length and the stored sums; returns the
  * XXH3-64 of the payload as if the index were .skx. DATA_LOSS: it does not match. O(count). */

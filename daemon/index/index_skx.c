@@ -1,7 +1,7 @@
 /*
  * .skx, the native index: a 64-byte header and arrays, mapped and used in place, whatever its size.
- * Opening reads the header only; skx_verify reads the rest. Not guarded: a file truncated after
- * opening (index.h). Thread-safe.
+ * Opening reads the header only; skx_verify reads the rest. A file truncated after opening reads
+ * as zeros there (base/map.h), which index.c notices. Thread-safe.
  */
 #include "index/format.h"
 
@@ -12,6 +12,7 @@
 
 #include <xxhash.h>
 
+#include "base/map.h"
 #include "index/payload.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -104,7 +105,7 @@ static int skx_open(const struct index_source *source, struct index_file *ret_fi
     if (status < 0) {
         return status;
     }
-    status = file_map(source->fd, source->path, (size_t)layout.size, &ret_file->map, err);
+    status = map_open(source->fd, source->path, (size_t)layout.size, &ret_file->map, err);
     if (status < 0) {
         return status;
     }

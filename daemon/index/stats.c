@@ -26,7 +26,8 @@ static uint32_t find_half(const uint64_t counts[N_HALVES], uint64_t *rank)
 {
     uint32_t half = 0;
 
-    while (counts[half] < *rank) {
+    /* Rows that were lost between two passes may leave the rank beyond what was counted. */
+    while (half < N_HALVES - 1 && counts[half] < *rank) {
         *rank -= counts[half++];
     }
     return half;
@@ -76,6 +77,7 @@ int index_describe(const struct length_index *idx, struct index_stats *ret_stats
     uint64_t *results[N_QUANTILES] = {&stats.p50, &stats.p90, &stats.p99, &stats.p999};
     uint32_t upper[N_QUANTILES];
     uint64_t ranks[N_QUANTILES];
+    int status;
     uint64_t *counts = calloc((1 + N_QUANTILES) * N_HALVES, sizeof(*counts));
 
     if (!counts) {
@@ -96,6 +98,9 @@ int index_describe(const struct length_index *idx, struct index_stats *ret_stats
         stats.loss_tokens += idx->loss_tokens[row];
     }
     stats.mean = (double)stats.tokens / (double)stats.count;
-    *ret_stats = stats;
-    return 0;
+    status = index_check_whole(idx, err);
+    if (status == 0) {
+        *ret_stats = stats;
+    }
+    return status;
 }

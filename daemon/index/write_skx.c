@@ -91,6 +91,7 @@ int index_write_skx(const struct length_index *idx, const char *path, struct skr
         return status;
     }
     status = write_all(&writer, idx, &header, &layout);
+    status = status < 0 ? status : index_check_whole(idx, err);
     if (status < 0) {
         file_replace_abort(&writer.file);
         return status;

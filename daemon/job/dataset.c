@@ -226,7 +226,7 @@ int dataset_check_unchanged(const struct dataset *dataset, struct skrull_error *
     if (stat(dataset->path, &now)) {
         what = errno == ENOENT || errno == ENOTDIR ? "is gone" : strerror(errno);
     } else if (is_same_file(&now, &dataset->found)) {
-        return 0;
+        return index_check_whole(dataset->idx, err);
     } else if (now.st_ino != dataset->found.st_ino || now.st_dev != dataset->found.st_dev) {
         what = "was replaced";
     }

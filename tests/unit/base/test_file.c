@@ -59,18 +59,6 @@ static void test_file_read_at__names_the_path_of_a_failure(void **state)
     assert_string_equal(err.message, "dir/a: reading: Bad file descriptor");
 }
 
-static void test_file_map__shows_the_bytes(void **state)
-{
-    int fd = temporary_open(*state, "a");
-    const void *bytes = NULL;
-
-    assert_int_equal(file_map(fd, "a", 10, &bytes, NULL), 0);
-    (void)close(fd);
-    assert_memory_equal(bytes, "0123456789", 10);
-    file_unmap(bytes, 10);
-    file_unmap(NULL, 0);
-}
-
 static void test_file_stamp__differs_after_each_change(void **state)
 {
     struct temporary *folder = *state;
@@ -103,7 +91,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_file_read_at__takes_what_there_is, setup, teardown),
         cmocka_unit_test(test_file_read_at__names_the_path_of_a_failure),
-        cmocka_unit_test_setup_teardown(test_file_map__shows_the_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_file_stamp__differs_after_each_change, setup,
                                         teardown),
     };
