@@ -29,7 +29,6 @@ struct index_file {
     const struct index_format *format;
     char *path;       /* owned; for the messages of verify */
     uint32_t *parsed; /* owned lengths, or NULL */
-    const void *map;  /* owned mapping, or NULL */
     size_t map_size;
     uint64_t stored_hash; /* of a .skx's payload */
 };

@@ -143,22 +143,19 @@ void index_close(struct length_index *idx)
 
         free(file->path);
         free(file->parsed);
-        map_close(file->map, file->map_size);
+        map_close(file->idx.map, file->map_size);
         free(file);
     }
 }
 
 int index_check_whole(const struct length_index *idx, struct skrull_error *err)
 {
-    const struct index_file *file = (const struct index_file *)idx;
-
-    if (map_is_whole(file->map)) {
-        return 0;
-    }
-    return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,
-                            "%s: truncated while it was in use: write the index again, and replace "
-                            "it by rename",
-                            file->path);
+    return map_is_whole(idx->map)
+               ? 0
+               : skrull_error_set(
+                     err, SKRULL_ERR_DATA_LOSS,
+                     "the index was truncated while it was in use: write it again, and "
+                     "replace it by rename");
 }
 
 int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
@@ -169,12 +166,10 @@ int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
     uint64_t hash = 0;
     int status = file->format->verify(file, &hash, err);
 
+    status = status < 0 ? status : index_check_whole(idx, err);
     if (status < 0) {
         return skrull_error_prefix(err, status, "%s", file->path);
     }
-    status = index_check_whole(idx, err);
-    if (status == 0) {
-        *ret_payload_hash = hash;
-    }
-    return status;
+    *ret_payload_hash = hash;
+    return 0;
 }

@@ -23,6 +23,7 @@ struct length_index {
     uint64_t count;              /* rows, at least 1 */
     uint64_t tokens;
     uint64_t n_loss_tokens; /* sum, 0 where loss_tokens is NULL */
+    const void *map;        /* owned: the mapped file (base/map.h); NULL: rows are in memory */
 };
 
 struct index_stats {

@@ -105,11 +105,11 @@ static int skx_open(const struct index_source *source, struct index_file *ret_fi
     if (status < 0) {
         return status;
     }
-    status = map_open(source->fd, source->path, (size_t)layout.size, &ret_file->map, err);
+    status = map_open(source->fd, source->path, (size_t)layout.size, &ret_file->idx.map, err);
     if (status < 0) {
         return status;
     }
-    bytes = ret_file->map;
+    bytes = ret_file->idx.map;
     ret_file->map_size = (size_t)layout.size;
     ret_file->stored_hash = header.payload_hash;
     idx->lengths = (const uint32_t *)(const void *)(bytes + layout.lengths);
@@ -134,7 +134,7 @@ static int skx_matches(const struct index_source *source)
 /* The bytes between the end of an array and `begin`, the next. */
 static int check_gap(const struct index_file *file, uint64_t begin, struct skrull_error *err)
 {
-    const unsigned char *bytes = file->map;
+    const unsigned char *bytes = file->idx.map;
     uint64_t used = file->idx.count * sizeof(uint32_t) % SKX_ALIGN;
 
     for (uint64_t at = used ? begin - (SKX_ALIGN - used) : begin; at < begin; at++) {

@@ -61,7 +61,7 @@ static void test_detect__magics(void **state)
 
         assert_int_equal(open_bytes(*state, "a", cases[i].bytes, cases[i].size, &idx, &err),
                          SKRULL_ERR_INVALID_ARGUMENT);
-        print_message("case %zu: %s\n", i, err.message);
+        print_message("# case %zu: %s\n", i, err.message);
         assert_null(idx);
         assert_non_null(strstr(err.message, "/a: "));
         assert_non_null(strstr(err.message, cases[i].message));

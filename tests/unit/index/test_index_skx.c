@@ -238,7 +238,7 @@ static void test_skx_open__refuses(void **state)
             seal(&image);
         }
         status = open_bytes(*state, "a.skx", image.bytes, image.size, &idx, &err);
-        print_message("case %zu: %s\n", i, err.message);
+        print_message("# case %zu: %s\n", i, err.message);
         assert_int_equal(status, faults[i].code);
         assert_null(idx);
         assert_non_null(strstr(err.message, "/a.skx: "));
@@ -304,7 +304,7 @@ static void test_skx_verify__refuses(void **state)
         }
         assert_int_equal(open_bytes(*state, "a.skx", image.bytes, image.size, &idx, NULL), 0);
         assert_int_equal(index_verify(idx, &hash, &err), faults[i].code);
-        print_message("case %zu: %s\n", i, err.message);
+        print_message("# case %zu: %s\n", i, err.message);
         assert_int_equal(hash, 99);
         assert_non_null(strstr(err.message, "/a.skx: "));
         assert_non_null(strstr(err.message, faults[i].message));

@@ -52,7 +52,7 @@ static void test_text__good_cases(void **state)
         for (int by_name = 0; by_name < 2; by_name++) {
             struct length_index *idx = NULL;
 
-            print_message("%s\n", cases[i]);
+            print_message("# %s\n", cases[i]);
             assert_int_equal(open_path(case_path(cases[i], "lengths.txt"),
                                        by_name ? &as_text : NULL, &idx, NULL),
                              0);
@@ -88,7 +88,7 @@ static void test_text__bad_cases(void **state)
         struct skrull_error err = {0};
         const char *path = case_path(cases[i].name, cases[i].file);
 
-        print_message("%s\n", cases[i].name);
+        print_message("# %s\n", cases[i].name);
         assert_int_equal(open_path(path, NULL, &idx, &err), SKRULL_ERR_INVALID_ARGUMENT);
         assert_null(idx);
         assert_non_null(strstr(err.message, cases[i].message));
@@ -131,7 +131,7 @@ static void check_texts(const struct temporary *folder, const struct text_case *
         struct skrull_error err = {0};
         int status = open_bytes(folder, "a.txt", cases[i].text, strlen(cases[i].text), &idx, &err);
 
-        print_message("case %zu: %s\n", i, err.message);
+        print_message("# case %zu: %s\n", i, err.message);
         assert_int_equal(status, cases[i].message ? SKRULL_ERR_INVALID_ARGUMENT : 0);
         if (cases[i].message) {
             assert_non_null(strstr(err.message, cases[i].message));

@@ -73,7 +73,7 @@ static void check(const struct temporary *folder, const char *const *roots, size
         full_roots[i] = full(folder, roots[i], root_paths[i]);
     }
     status = index_open_under_roots(full(folder, c->path, path), full_roots, n_roots, &fd, &err);
-    print_message("%s: %d %s\n", c->path, status, err.message);
+    print_message("# %s: %d %s\n", c->path, status, err.message);
     assert_int_equal(status, c->content ? 0 : c->code);
     if (!c->content) {
         assert_int_equal(fd, -1);

@@ -111,7 +111,7 @@ static void assert_uniform(uint64_t n, const uint32_t *counts, uint64_t trials)
 
         chi += off * off / expected;
     }
-    print_message("n %u: chi-square %.1f of %.0f degrees\n", (unsigned int)n, chi, degrees);
+    print_message("# n %u: chi-square %.1f of %.0f degrees\n", (unsigned int)n, chi, degrees);
     assert_true((chi - degrees) * (chi - degrees) < 36 * 2 * degrees);
 }
 
@@ -160,7 +160,7 @@ static void test_permutation__all_orders_of_four(void **state)
         n_orders += counts[i] > 0;
         chi += counts[i] > 0 ? off * off / 1000 : 0;
     }
-    print_message("24 orders: chi-square %.1f of 23 degrees\n", chi);
+    print_message("# 24 orders: chi-square %.1f of 23 degrees\n", chi);
     assert_int_equal(n_orders, 24);
     assert_true(chi < 64); /* 6 standard deviations */
 }
@@ -207,7 +207,7 @@ static void test_permutation__neighbouring_places_are_independent(void **state)
 
         chi += off * off / ((double)count / 16);
     }
-    print_message("pairs: chi-square %.1f of 15 degrees\n", chi);
+    print_message("# pairs: chi-square %.1f of 15 degrees\n", chi);
     assert_true(chi < 48); /* 6 standard deviations */
 }
 

@@ -345,7 +345,7 @@ static void test_sampler_new__refuses(void **state)
         struct skrull_error err = {0};
         int status = sampler_new(&cases[i].options, &sampler, &err);
 
-        print_message("case %zu: %s\n", i, err.message);
+        print_message("# case %zu: %s\n", i, err.message);
         assert_int_equal(status, cases[i].code);
         assert_null(sampler);
         assert_non_null(strstr(err.message, cases[i].message));
