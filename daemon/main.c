@@ -16,8 +16,8 @@
 
 #include "arena.h"
 #include "base/log.h"
-#include "config/address.h"
 #include "config/config.h"
+#include "config/listen_address.h"
 #include "job/registry.h"
 #include "loop/loop.h"
 #include "loop/notify.h"
@@ -237,7 +237,7 @@ static int start_stages(struct daemon *daemon, struct skrull_error *err)
     return code;
 }
 
-static void log_listening(const char *text, const struct address *address, int port)
+static void log_listening(const char *text, const struct listen_address *address, int port)
 {
     const char *colon = strrchr(text, ':');
     char bound[512];
@@ -253,8 +253,8 @@ static void log_listening(const char *text, const struct address *address, int p
 static int listen_on(struct daemon *daemon, size_t i, int *ret_port, struct skrull_error *err)
 {
     const char *text = daemon->config.listen.items[i];
-    struct address address;
-    int code = address_parse(text, &address, err);
+    struct listen_address address;
+    int code = listen_address_parse(text, &address, err);
 
     if (code == 0 && address.path) {
         code = unix_socket_claim(address.path, &daemon->sockets[i], err);
@@ -288,9 +288,9 @@ static int start_server(struct daemon *daemon, struct skrull_error *err)
         code = server_start(daemon->server, err);
     }
     for (size_t i = 0; code == 0 && i < listen->n; i++) {
-        struct address address;
+        struct listen_address address;
 
-        code = address_parse(listen->items[i], &address, err);
+        code = listen_address_parse(listen->items[i], &address, err);
         log_listening(listen->items[i], &address, ports[i]);
     }
     return code;

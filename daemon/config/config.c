@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
-#include "config/address.h"
+#include "config/listen_address.h"
 #include "config/option.h"
 
 struct args {
@@ -151,8 +151,8 @@ static int fill_defaults(struct arena *arena, const struct config_env *env, stru
 static int check(const struct config *config, struct skrull_error *err)
 {
     for (size_t i = 0; i < config->listen.n; i++) {
-        struct address address;
-        int code = address_parse(config->listen.items[i], &address, err);
+        struct listen_address address;
+        int code = listen_address_parse(config->listen.items[i], &address, err);
 
         if (code < 0) {
             return skrull_error_prefix(err, code, "--listen");

@@ -71,10 +71,13 @@ static bool is_word_of(const char *words, const char *value)
 {
     size_t len = strlen(value);
 
+    if (len == 0 || strchr(value, '|')) {
+        return false;
+    }
     for (const char *word = words; word; word = strchr(word, '|')) {
         word += *word == '|';
         if (strncmp(word, value, len) == 0 && (word[len] == '|' || word[len] == '\0')) {
-            return len > 0;
+            return true;
         }
     }
     return false;

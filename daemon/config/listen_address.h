@@ -5,10 +5,11 @@
 
 #include <skrull/error.h>
 
-struct address {
+struct listen_address {
     const char *path; /* of a socket, in the text; NULL: TCP */
     bool is_local;    /* a socket path, or loopback */
 };
 
 /* INVALID_ARGUMENT: not an address; says what is allowed. `text` is borrowed. */
-int address_parse(const char *text, struct address *ret_address, struct skrull_error *err);
+int listen_address_parse(const char *text, struct listen_address *ret_address,
+                         struct skrull_error *err);

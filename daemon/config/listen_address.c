@@ -2,7 +2,7 @@
  * Addresses to listen on. Loopback is judged by the text: 127.0.0.0/8, ::1 and "localhost"; any
  * other name may resolve to anything, and so is not.
  */
-#include "config/address.h"
+#include "config/listen_address.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define MAX_HOST 255
 
-static int parse_path(const char *text, const char *path, struct address *ret,
+static int parse_path(const char *text, const char *path, struct listen_address *ret,
                       struct skrull_error *err)
 {
     struct sockaddr_un longest;
@@ -25,7 +25,7 @@ static int parse_path(const char *text, const char *path, struct address *ret,
                                 "%s: the path of a socket has at most %zu bytes", text,
                                 sizeof(longest.sun_path) - 1);
     }
-    *ret = (struct address){.path = path, .is_local = true};
+    *ret = (struct listen_address){.path = path, .is_local = true};
     return 0;
 }
 
@@ -80,7 +80,8 @@ static int judge_host(const char *host, bool is_bracketed)
     return strcmp(host, "localhost") == 0 ? 1 : 0;
 }
 
-int address_parse(const char *text, struct address *ret_address, struct skrull_error *err)
+int listen_address_parse(const char *text, struct listen_address *ret_address,
+                         struct skrull_error *err)
 {
     const char *colon = strrchr(text, ':');
     bool is_bracketed = text[0] == '[';
@@ -109,6 +110,6 @@ int address_parse(const char *text, struct address *ret_address, struct skrull_e
                                 "%s is not an address: HOST:PORT, [V6]:PORT or unix:PATH are",
                                 text);
     }
-    *ret_address = (struct address){.path = NULL, .is_local = judgement == 1};
+    *ret_address = (struct listen_address){.path = NULL, .is_local = judgement == 1};
     return 0;
 }
