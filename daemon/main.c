@@ -16,6 +16,7 @@
 
 #include "arena.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "config/config.h"
 #include "config/listen_address.h"
 #include "job/registry.h"
@@ -397,6 +398,7 @@ int main(int argc, char **argv)
     struct skrull_error err = {0};
     int status;
 
+    map_guard_install();
     daemon.arena = arena_new(CONFIG_BYTES);
     if (!daemon.arena || config_parse(daemon.arena, daemon.argc, daemon.argv, &daemon.env,
                                       &daemon.config, &err) < 0) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "command.h"
 #include "ctl.h"
 #include "parse.h"
@@ -13,6 +14,7 @@ int main(int argc, char **argv)
     struct ctl ctl = {0};
     int status = CTL_DONE;
 
+    map_guard_install();
     (void)setlocale(LC_CTYPE, ""); /* which characters the terminal has; numbers stay as they are */
     switch (parse_arguments(&ctl, argc > 0 ? (size_t)argc - 1 : 0,
                             (const char *const *)(const void *)(argv + 1), &status)) {
