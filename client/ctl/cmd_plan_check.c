@@ -139,6 +139,7 @@ int cmd_plan_check(struct ctl *ctl)
     if (is_file != ctl_has(ctl, "--job")) {
         return ctl_misuse(ctl, "-f PLAN.json and --job JOBFILE belong together");
     }
+    ctl->is_checking = true;
     status = plan_source_either(ctl, &plan);
     if (status != CTL_DONE) {
         return status;

@@ -101,6 +101,9 @@ int ctl_exit_of(int code)
 int ctl_fail(const struct ctl *ctl, const struct skrull_error *err)
 {
     (void)fprintf(stderr, "skrullctl: %s: %s\n", ctl->command->verb, err->message);
+    if (ctl->is_checking && err->code == SKRULL_ERR_DATA_LOSS) {
+        return CTL_FAULT;
+    }
     return ctl_exit_of(err->code);
 }
 

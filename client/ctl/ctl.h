@@ -41,6 +41,7 @@ struct ctl {
     struct ctl_value values[CTL_MAX_VALUES];
     size_t n_values;
     struct skrull_client *client; /* once it was needed */
+    bool is_checking; /* a plan that contradicts itself (DATA_LOSS) is a fault found, no failure */
 };
 
 /* Whether the option was given; its last text, or NULL. */

@@ -197,7 +197,7 @@ static enum worker_exit stream_job(struct skrull_client *client,
         .from_step = options->from_step,
         .count = options->count,
         .window = options->window,
-        .give_up_ms = 60000,
+        .give_up_ms = (int64_t)options->give_up_ms,
         .on_event = say_event,
     };
     struct skrull_stream *stream;

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEFAULT_GIVE_UP_MS 60000
+#define MAX_MS ((uint64_t)24 * 3600 * 1000)
+#define MAX_WINDOW 4096 /* libskrull's */
+
 struct option {
     const char *name, *metavar, *help;
 };
@@ -39,7 +43,8 @@ static void print_help(void)
     (void)printf(
         "usage: skrull-worker --job NAME [--server ADDR] [--data-rank R] [--from S] [--count N]\n"
         "                     [--backend none|cpu|cuda] [--model CONFIG] [--window N] "
-        "[--pause-ms N]\n\n"
+        "[--pause-ms N]\n"
+        "                     [--give-up-ms N]\n\n"
         "streams the plans of a data rank, runs them, reports each step; a line a step\n\n");
     for (size_t i = 0; i < N_OPTIONS; i++) {
         char left[40];
@@ -170,10 +175,13 @@ static enum options_outcome check(const struct given *given, struct worker_optio
         outcome = take_number(given, "--count", UINT64_MAX, &ret->count);
     }
     if (outcome == OPTIONS_RUN) {
-        outcome = take_number(given, "--window", 4096, &window);
+        outcome = take_number(given, "--window", MAX_WINDOW, &window);
     }
     if (outcome == OPTIONS_RUN) {
-        outcome = take_number(given, "--pause-ms", 3600000, &ret->pause_ms);
+        outcome = take_number(given, "--pause-ms", MAX_MS, &ret->pause_ms);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--give-up-ms", MAX_MS, &ret->give_up_ms);
     }
     if (outcome == OPTIONS_RUN && !text_of(given, "--job")) {
         outcome = wrong("--job", "which job? see --help");
@@ -192,7 +200,7 @@ enum options_outcome options_read(int n_words, char *const *words, struct worker
     struct given given = {0};
     int at = 0;
 
-    *ret = (struct worker_options){0};
+    *ret = (struct worker_options){.give_up_ms = DEFAULT_GIVE_UP_MS};
     while (at < n_words) {
         enum options_outcome outcome = take(&given, n_words, words, &at);
 

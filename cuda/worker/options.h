@@ -11,6 +11,7 @@ struct worker_options {
     uint64_t from_step, count; /* count 0: all */
     uint32_t window;           /* 0: the library's */
     uint64_t pause_ms;         /* in place of computing */
+    uint64_t give_up_ms;       /* without a connection; 0: never */
 };
 
 enum options_outcome { OPTIONS_RUN, OPTIONS_SAID, OPTIONS_WRONG };

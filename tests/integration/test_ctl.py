@@ -1,0 +1,367 @@
+#!/usr/bin/python3
+"""skrullctl: every verb, its formats, its exit statuses, its complaints."""
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from google.protobuf import json_format
+
+import harness
+from harness import Daemon, stubs
+
+NOWHERE = "unix:/nonexistent/skrulld.sock"
+JOB = """
+name: {name}
+model: {{preset: qwen2.5-0.5b}}
+parallel: {{dp: 2, cp: 4}}
+batch: {{global: 32, bucket_tokens: 26624}}
+data: [{{index: {index}, over_length: drop}}]
+seed: 5
+steps: 20
+"""
+
+
+class Ctl(unittest.TestCase):
+    """Runs skrullctl without a daemon, in a folder with a job file and its index."""
+
+    server = NOWHERE
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="skrullctl-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        shutil.copy(os.path.join(harness.LENGTHS, "wikipedia.txt"), self.folder)
+        self.write("job.yaml", JOB.format(name="a-job", index="wikipedia.txt"))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as out:
+            out.write(text)
+        return self.path(name)
+
+    def run_ctl(self, *words, env=None, stdin=None):
+        clean = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LANG", "COLUMNS")}
+        return subprocess.run([harness.SKRULLCTL, *words], capture_output=True, timeout=60, check=False, input=stdin,
+                              encoding="utf-8", env=dict(clean, SKRULL_SERVER=self.server, **(env or {})))
+
+    def out(self, *words, **options):
+        done = self.run_ctl(*words, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def fails(self, status, pattern, *words, **options):
+        done = self.run_ctl(*words, **options)
+        self.assertEqual(done.returncode, status, (words, done.stdout, done.stderr))
+        self.assertRegex(done.stderr, r"^skrullctl: [^:]+: ")
+        self.assertRegex(done.stderr, pattern)
+        self.assertEqual(done.stdout, "")
+
+    def rows(self, *words):
+        return list(csv.DictReader(io.StringIO(self.out(*words, "-o", "csv"))))
+
+
+class Usage(Ctl):
+    def test_wrong_usage_is_2(self):
+        for words, pattern in (
+                ([], "no command"), (["nothing"], "no such command"), (["plan"], "which of its commands"),
+                (["health", "--nothing"], "no such option"), (["health", "x"], "one operand too many"),
+                (["job", "get"], "an operand is missing: NAME"), (["plan", "make", "-f", "x"], "--step N is required"),
+                (["plan", "make", "--step", "1"], "-f JOB is required"),
+                (["plan", "make", "-f", "x", "--step", "-1"], "not a number"),
+                (["plan", "make", "-f", "x", "--step", "18446744073709551616"], "not a number"),
+                (["health", "-o", "xml"], "table, wide, json and csv"), (["health", "--server"], "a value is missing"),
+                (["health", "--server", "localhost"], "no port"), (["plan", "show"], "is required"),
+                (["plan", "show", "-f", "x", "job"], "either"), (["plan", "check", "-f", "x"], "belong together"),
+                (["plan", "check", "job", "--step", "1", "--job", "x"], "belong together"),
+                (["compare", "-f", "x", "--policies", "uniform,best"], "unknown policy best")):
+            self.fails(2, pattern, *words)
+
+    def test_what_comes_later_says_so(self):
+        for verb in ("plan diff", "exact", "bucket", "job update", "watch", "calibrate", "profile show", "completion"):
+            done = self.run_ctl(*verb.split(), "a", "--b")
+            self.assertEqual((done.returncode, done.stderr), (1, f"skrullctl: {verb}: not built yet\n"))
+        for words, option in ((["--tls-ca", "f", "health"], "--tls-ca"), (["--token-file=f", "health"], "--token-file"),
+                              (["plan", "show", "--svg", "f"], "--svg"), (["plan", "show", "--trace=f"], "--trace")):
+            done = self.run_ctl(*words)
+            self.assertEqual((done.returncode, done.stderr), (1, f"skrullctl: {option}: not built yet\n"))
+
+    def test_help_of_the_program_names_every_verb_and_each_has_its_own(self):
+        verbs = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", self.out("--help").split("Options")[0], re.M)
+        self.assertEqual(len(verbs), 13)
+        for verb in verbs:
+            self.assertIn("usage: skrullctl " + verb, self.out(*verb.split(), "--help"))
+
+    def test_a_closed_pipe_or_a_full_disk_is_a_failure(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([harness.SKRULLCTL, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output", done.stderr)
+
+    def test_nobody_there_is_4(self):
+        for words in (["health"], ["job", "list"], ["job", "get", "x"], ["job", "delete", "x"],
+                      ["job", "create", "-f", self.path("job.yaml")], ["plan", "get", "x", "--step", "0"],
+                      ["plan", "show", "x", "--step", "0"], ["plan", "check", "x", "--step", "0"]):
+            self.fails(4, "skrulld at unix:/nonexistent/skrulld.sock is not available: .*is it running", *words)
+
+
+class Index(Ctl):
+    def test_describe(self):
+        lengths = [1, 2, 3, 3, 100, 1000]
+        path = self.write("few.txt", "".join(f"{n}\n" for n in lengths))
+        stats = json_format.Parse(self.out("index", "describe", path, "-o", "json"), stubs().planner.IndexStats())
+        self.assertEqual((stats.format, stats.count, stats.tokens, stats.min, stats.max, stats.p50),
+                         ("text", 6, sum(lengths), 1, 1000, 3))
+        self.assertEqual([(b.upper, b.count) for b in stats.histogram], [(2, 1), (4, 3), (128, 1), (1024, 1)])
+        self.assertEqual(self.rows("index", "describe", path)[0]["p50"], "3")
+
+    def test_histogram_is_drawn_as_the_terminal_can(self):
+        path = self.write("few.txt", "1\n3\n3\n3\n3\n")
+        text = self.out("index", "describe", path, env={"LC_ALL": "C", "COLUMNS": "80"})
+        bars = re.findall(r"^ +\d+ to \d+ +\d+  (#+)$", text, re.M)
+        self.assertEqual([len(bar) for bar in bars], [10, 40])
+        text = self.out("index", "describe", path, env={"LC_ALL": "C.UTF-8", "COLUMNS": "80"})
+        self.assertIn("█" * 40, text)
+        self.assertNotIn("#", text)
+
+    def test_convert_keeps_what_describe_says(self):
+        made = self.path("wikipedia.skx")
+        self.out("index", "convert", self.path("wikipedia.txt"), made)
+        with open(made, "rb") as skx:
+            self.assertEqual(struct.unpack("<8sI", skx.read(12)), (b"SKRULLX\0", 1))
+        before, after = (json.loads(self.out("index", "describe", path, "-o", "json"))
+                         for path in (self.path("wikipedia.txt"), made))
+        self.assertEqual((before.pop("format"), after.pop("format")), ("text", "skx"))
+        self.assertEqual(before, after)
+
+    def test_refusals(self):
+        self.fails(3, "No such file", "index", "describe", self.path("absent"))
+        self.fails(1, "line 2", "index", "describe", self.write("bad.txt", "1\nx\n"))
+        self.fails(1, "format", "index", "describe", self.path("wikipedia.txt"), "--format", "nothing")
+        self.fails(3, "absent", "index", "convert", self.path("absent"), self.path("x.skx"))
+        self.assertFalse(os.path.exists(self.path("x.skx")))
+
+
+class Plans(Ctl):
+    def make(self, step=0, *words):
+        return self.out("plan", "make", "-f", self.path("job.yaml"), "--step", str(step), "-o", "json", *words)
+
+    def test_make_is_a_plan_of_the_step_and_always_the_same(self):
+        plan = json_format.Parse(self.make(3), stubs().plan.Plan())
+        self.assertEqual((plan.job, plan.step, plan.dp, plan.cp, plan.policy), ("a-job", 3, 2, 4, "skrull"))
+        self.assertEqual([rank.data_rank for rank in plan.ranks], list(range(8)))
+        self.assertEqual(self.make(3), self.make(3))
+        self.assertNotEqual(self.make(3), self.make(4))
+
+    def test_timing_is_on_standard_error_only(self):
+        done = self.run_ctl("plan", "make", "-f", self.path("job.yaml"), "--step", "0", "--timing", "-o", "json")
+        self.assertRegex(done.stderr, r"^planning_ns=\d+\n$")
+        self.assertEqual(done.stdout, self.make(0))
+
+    def test_data_roots(self):
+        plan = self.make(0)
+        elsewhere = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, elsewhere)
+        shutil.move(self.path("wikipedia.txt"), elsewhere)
+        self.fails(3, "wikipedia.txt", "plan", "make", "-f", self.path("job.yaml"), "--step", "0")
+        self.assertEqual(self.make(0, "--data-root", elsewhere), plan)
+        self.write("job.yaml", JOB.format(name="a-job", index=os.path.join(elsewhere, "wikipedia.txt")))
+        self.assertEqual(self.make(0), plan)
+
+    def test_refusals(self):
+        self.fails(3, "step 20: the job has 20", "plan", "make", "-f", self.path("job.yaml"), "--step", "20")
+        self.fails(3, "absent", "plan", "make", "-f", self.path("absent"), "--step", "0")
+        self.fails(1, "line 2: nothing", "plan", "make", "-f", self.write("x.yaml", "name: a\nnothing: 1\n"),
+                   "--step", "0")
+
+    def test_tables(self):
+        rows = self.rows("plan", "make", "-f", self.path("job.yaml"), "--step", "0")
+        plan = json.loads(self.make(0))
+        self.assertEqual(len(rows), sum(len(rank["microBatches"]) for rank in plan["ranks"]))
+        self.assertEqual(sum(int(row["tokens"]) for row in rows), int(plan["totals"]["tokens"]))
+        text = self.out("plan", "make", "-f", self.path("job.yaml"), "--step", "0")
+        self.assertIn(plan["digest"], text)
+        self.assertEqual(len(text.splitlines()), 3 + 8)
+
+    def test_show_draws_a_line_a_rank(self):
+        path = self.write("plan.json", self.make(0))
+        text = self.out("plan", "show", "-f", path, env={"LC_ALL": "C", "COLUMNS": "90"})
+        lines = re.findall(r"^rank +(\d+) \|([#=.-]+)\| +(\d+) %$", text, re.M)
+        self.assertEqual([int(line[0]) for line in lines], list(range(8)))
+        self.assertEqual({len(line[1]) for line in lines}, {70})
+        for _, cells, busy in lines:
+            drawn = 100 * sum(cell in "#=" for cell in cells) / len(cells)
+            self.assertAlmostEqual(drawn, int(busy), delta=3)
+        self.assertNotIn("\033", text)
+        self.assertIn("█", self.out("plan", "show", "-f", "-", stdin=self.make(0), env={"LC_ALL": "C.UTF-8"}))
+
+    def test_check_of_a_sound_plan(self):
+        path = self.write("plan.json", self.make(2))
+        files = ["-f", path, "--job", self.path("job.yaml")]
+        self.assertRegex(self.out("plan", "check", *files), r"^sound  step 2  .*iteration [\d.]+ ms  bound [\d.]+ ms")
+        estimate = json.loads(self.out("plan", "check", *files, "-o", "json"))
+        self.assertEqual(estimate["iterationNs"], json.loads(self.make(2))["estimate"]["iterationNs"])
+        barrier = json.loads(self.out("plan", "check", *files, "--barrier", "-o", "json"))
+        self.assertGreaterEqual(int(barrier["iterationNs"]), int(estimate["iterationNs"]))
+
+    def test_check_finds_faults(self):
+        def spoil_row(plan):
+            plan["ranks"][0]["microBatches"][0]["segments"][0]["index"] = "1"
+
+        def spoil_digest(plan):
+            plan["digest"] = "0" * 32
+
+        def drop_rank(plan):
+            plan["ranks"].pop()
+
+        def drop_segment(plan):
+            plan["ranks"][3]["microBatches"][0]["segments"].pop()
+
+        for spoil in (spoil_row, spoil_digest, drop_rank, drop_segment):
+            plan = json.loads(self.make(2))
+            spoil(plan)
+            path = self.write("plan.json", json.dumps(plan))
+            done = self.run_ctl("plan", "check", "-f", path, "--job", self.path("job.yaml"))
+            self.assertEqual(done.returncode, 5, (spoil, done.stderr))
+            self.assertEqual(done.stdout, "")
+            for line in done.stderr.splitlines():
+                self.assertTrue(line.startswith("skrullctl: plan check: "), line)
+
+    def test_check_of_another_steps_plan_as_this_one(self):
+        plan = json.loads(self.make(2))
+        for message in [plan] + plan["ranks"]:
+            message["step"] = "3"
+        self.fails(5, "sample", "plan", "check", "-f", self.write("plan.json", json.dumps(plan)), "--job",
+                   self.path("job.yaml"))
+
+    def test_a_file_that_is_no_plan(self):
+        for text in ("", "{", "[]", '{"nothing": 1}', '{"dp": "x"}'):
+            self.fails(1, "plan.json: ", "plan", "show", "-f", self.write("plan.json", text))
+
+
+class Compare(Ctl):
+    def test_rows(self):
+        rows = json_format.Parse(self.out("compare", "-f", self.path("job.yaml"), "--steps", "5", "-o", "json"),
+                                 stubs().planner.Comparison()).rows
+        names = [row.policy for row in rows]
+        self.assertTrue({"uniform", "round_robin", "skrull"} <= set(names))
+        row = dict(zip(names, rows))
+        self.assertEqual(row["uniform"].speedup, 1.0)
+        self.assertGreater(row["skrull"].speedup, 1.0)
+        self.assertLess(row["skrull"].speedup_with_step, row["skrull"].speedup)
+        for name in names:
+            self.assertGreaterEqual(row[name].gap, 0)
+            self.assertLessEqual(row[name].p50_ns, row[name].p95_ns)
+
+    def test_one_policy_is_measured_over_uniform_all_the_same(self):
+        all_rows = self.rows("compare", "-f", self.path("job.yaml"), "--steps", "4")
+        some = self.rows("compare", "-f", self.path("job.yaml"), "--steps", "4", "--policies", "skrull,round_robin")
+        self.assertEqual([row["policy"] for row in some], ["skrull", "round_robin"])
+        for row in some:
+            same = next(other for other in all_rows if other["policy"] == row["policy"])
+            row.pop("planning_ns"), same.pop("planning_ns")
+            self.assertEqual(row, same)
+
+    def test_mean_is_that_of_the_plans(self):
+        times = [int(json.loads(self.out("plan", "make", "-f", self.path("job.yaml"), "--step", str(step), "-o",
+                                         "json"))["estimate"]["iterationNs"]) for step in range(5)]
+        row = self.rows("compare", "-f", self.path("job.yaml"), "--steps", "5", "--policies", "skrull")[0]
+        self.assertEqual(int(row["mean_ns"]), sum(times) // 5)
+        self.assertEqual(int(row["p50_ns"]), sorted(times)[2])
+
+    def test_barrier_is_no_faster(self):
+        for free, bound in zip(self.rows("compare", "-f", self.path("job.yaml"), "--steps", "3"),
+                               self.rows("compare", "-f", self.path("job.yaml"), "--steps", "3", "--barrier")):
+            self.assertGreaterEqual(int(bound["mean_ns"]), int(free["mean_ns"]))
+
+    def test_more_steps_than_there_are(self):
+        self.fails(3, "20 steps", "compare", "-f", self.path("job.yaml"), "--steps", "21")
+        self.fails(2, "at least 1", "compare", "-f", self.path("job.yaml"), "--steps", "0")
+
+
+class WithDaemon(Ctl):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon().start()
+        cls.server = cls.daemon.address
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.close_channels()
+        cls.daemon.kill()
+
+    def create(self, name):
+        path = self.write(name + ".yaml", JOB.format(name=name, index="wikipedia.txt"))
+        return json_format.Parse(self.out("job", "create", "-f", path, "-o", "json"), stubs().job.Job())
+
+    def test_health(self):
+        self.assertEqual(self.out("health"), self.server + " serving\n")
+        self.assertEqual(json.loads(self.out("health", "-o", "json")), {"status": "SERVING"})
+
+    def test_life_of_a_job(self):
+        created = self.create("life")
+        self.assertEqual((created.revision, created.info.steps), (1, 20))
+        self.assertRegex(created.uid, "^[0-9a-f]{32}$")
+        self.assertEqual(json_format.Parse(self.out("job", "get", "life", "-o", "json"), stubs().job.Job()), created)
+        self.assertIn(created.uid, self.out("job", "get", "life"))
+        listed = json_format.Parse(self.out("job", "list", "-o", "json"), stubs().planner.ListJobsResponse())
+        self.assertIn(created, list(listed.jobs))
+        self.assertIn("life", [row["name"] for row in self.rows("job", "list")])
+        path = self.write("again.json", self.out("job", "get", "life", "-o", "json"))
+        self.fails(1, "life", "job", "create", "-f", path)  # it exists
+        self.out("job", "delete", "life")
+        self.fails(3, "life", "job", "get", "life")
+        self.fails(3, "life", "job", "delete", "life")
+        self.out("job", "create", "-f", path)  # what get printed can be created
+
+    def test_a_repeated_request_is_harmless(self):
+        path = self.write("r.yaml", JOB.format(name="repeated", index="wikipedia.txt"))
+        words = ["job", "create", "-f", path, "--request-id", "7", "-o", "json"]
+        self.assertEqual(self.out(*words), self.out(*words))
+
+    def test_the_daemon_plans_as_this_process_does(self):
+        created = self.create("same")
+        path = self.write("same.yaml", JOB.format(name="same", index="wikipedia.txt"))
+        for step in (0, 7, 19):
+            there = json.loads(self.out("plan", "get", "same", "--step", str(step), "-o", "json"))
+            here = json.loads(self.out("plan", "make", "-f", path, "--step", str(step), "-o", "json"))
+            for message in [there] + there["ranks"]:
+                self.assertEqual((message.pop("uid"), message.pop("revision")), (created.uid, 1))
+            self.assertEqual(there, here)
+
+    def test_plans_of_the_daemon(self):
+        self.create("plans")
+        self.assertEqual(self.out("plan", "get", "plans", "--step", "1").count("\n"), 11)
+        self.assertEqual(self.out("plan", "get", "plans", "--step", "1", "--rank", "5").count("\n"), 4)
+        self.assertEqual(len(re.findall("^rank", self.out("plan", "show", "plans", "--step", "1"), re.M)), 8)
+        self.assertRegex(self.out("plan", "check", "plans", "--step", "1", "--data-root", harness.LENGTHS), "^sound  ")
+        # Where the index is elsewhere, the rest is checked, and that is said.
+        done = self.run_ctl("plan", "check", "plans", "--step", "1", "--data-root", "/proc")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("lengths are not checked", done.stderr)
+        self.assertIn("lengths not checked", done.stdout)
+        self.fails(3, "20", "plan", "get", "plans", "--step", "20")
+        self.fails(3, "no-such", "plan", "get", "no-such", "--step", "0")
+        self.fails(1, "8", "plan", "get", "plans", "--step", "0", "--rank", "8")
+
+    def test_stream(self):
+        self.create("stream")
+        lines = self.out("stream", "stream", "--rank", "3").splitlines()
+        self.assertEqual([line.split()[0] for line in lines], [f"step={step}" for step in range(20)])
+        rows = self.rows("stream", "stream", "--rank", "3", "--from", "17")
+        self.assertEqual([row["step"] for row in rows], ["17", "18", "19"])
+        self.assertEqual(self.out("stream", "stream", "--rank", "3", "--from", "20"), "")
+        self.fails(3, "21", "stream", "stream", "--rank", "3", "--from", "21")
+        self.fails(1, "8", "stream", "stream", "--rank", "8")
+        self.fails(3, "absent", "stream", "absent", "--rank", "0")
+
+
+if __name__ == "__main__":
+    unittest.main()
