@@ -231,5 +231,5 @@ int main(int argc, char **argv)
     }
     status = stream_job(client, &options);
     skrull_client_free(client);
-    return status;
+    return (int)status;
 }
