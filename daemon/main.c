@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@
 
 #define PLAN_AHEAD_STEPS 8
 #define KEPT_STEPS 64
-#define KEPT_BYTES ((size_t)32 << 20)
+#define KEPT_BYTES ((size_t)64 << 20)
 
 struct daemon {
     int argc;
@@ -376,6 +377,17 @@ static int run(struct daemon *daemon)
     return code < 0 || daemon->was_cut ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Each worker is a descriptor, and gRPC's listener does not recover from running out of them. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 static int print(char *text)
 {
     int status = text && fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
@@ -413,6 +425,7 @@ int main(int argc, char **argv)
     }
     (void)umask(0077);
     (void)signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
     set_log(&daemon.config);
     grpc_log_install(strcmp(daemon.config.log_level, "debug") == 0);
     server_library_init();

@@ -52,6 +52,7 @@ struct pipeline {
     size_t n_kept, n_kept_bytes;
     uint32_t n_running;
     uint64_t ahead_from; /* the step after the one that a stream asked for last */
+    size_t last_bytes;   /* of the plan made last: what the next ones will need */
     bool is_closed;
     struct digest *digests; /* [N_DIGESTS] */
 };
@@ -337,6 +338,9 @@ static void done(void *task)
         }
         return;
     }
+    if (entry->planned) {
+        pipeline->last_bytes = entry->planned->n_bytes;
+    }
     pump(pipeline);
     if (!entry->planned) {
         struct skrull_error err = entry->err;
@@ -365,10 +369,22 @@ static void start(struct pipeline_entry *entry)
     }
 }
 
+/* Steps to make ahead: never so many that they would drive each other out before they are used. */
+static uint64_t ahead_steps(const struct pipeline *pipeline)
+{
+    const struct pipeline_options *options = &pipeline->options;
+    size_t room = options->max_steps / 2;
+
+    if (pipeline->last_bytes > 0 && options->max_bytes / 2 / pipeline->last_bytes < room) {
+        room = options->max_bytes / 2 / pipeline->last_bytes;
+    }
+    return room < options->ahead ? room : options->ahead;
+}
+
 /* Starts what waits, then what will be wanted, as far as makers are free. */
 static void pump(struct pipeline *pipeline)
 {
-    uint64_t end = sat_add_u64(pipeline->ahead_from, pipeline->options.ahead);
+    uint64_t end = sat_add_u64(pipeline->ahead_from, ahead_steps(pipeline));
 
     while (pipeline->n_running < pipeline->options.max_running &&
            pipeline->queue.next != &pipeline->queue) {

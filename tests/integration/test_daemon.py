@@ -345,6 +345,19 @@ class Streams(unittest.TestCase):
             self.assertEqual(stream.error.code(), Code.NOT_FOUND)
             self.assertIn("deleted", stream.error.details())
 
+    def test_deleting_a_job_with_a_message_in_flight(self):
+        big = job("del-2")
+        setattr(big.batch, "global", 1000)
+        create(self.daemon, big)
+        channel = self.daemon.channel(**{"grpc.http2.bdp_probe": 0, "grpc.http2.lookahead_bytes": 1024})
+        call = self.daemon.planner(channel).StreamPlans(stream_request("del-2", 0))
+        time.sleep(0.5)  # until flow control stops it
+        self.planner.DeleteJob(self.pb.DeleteJobRequest(name="del-2"), timeout=30)
+        with self.assertRaises(grpc.RpcError) as caught:
+            plans = list(call)
+            self.fail(f"{len(plans)} plans and a good end")
+        self.assertEqual(caught.exception.code(), Code.NOT_FOUND)
+
     def test_a_client_that_does_not_read_starves_nobody(self):
         idle = [self.planner_alone().StreamPlans(stream_request("s", rank)) for rank in range(8)]
         start = time.monotonic()

@@ -218,6 +218,33 @@ static void test_pipeline_ask__streams_are_planned_ahead_within_bounds(void **st
     close_pipeline(pipeline, &maker);
 }
 
+/* Plans ahead that would not be kept until they are used are not made. */
+static void test_pipeline_ask__large_plans_are_not_made_far_ahead(void **state)
+{
+    struct maker maker;
+    struct pipeline *pipeline = pipeline_of(&maker, 1, 8, 64, SIZE_MAX);
+    struct asker asker = {0};
+    size_t n_bytes;
+
+    (void)state;
+    ask(pipeline, 99, false, &asker);
+    finish_all(&maker);
+    n_bytes = asker.kept->n_bytes;
+    planned_unref(asker.kept);
+    close_pipeline(pipeline, &maker);
+
+    pipeline = pipeline_of(&maker, 1, 8, 64, 4 * n_bytes);
+    for (uint64_t step = 0; step < 20; step++) {
+        asker = (struct asker){0};
+        ask(pipeline, step, true, &asker);
+        finish_all(&maker);
+        assert_int_equal(asker.n_plans, 1);
+        planned_unref(asker.kept);
+    }
+    assert_int_equal(maker.n_planned, 22); /* two ahead, and each step made once */
+    close_pipeline(pipeline, &maker);
+}
+
 static void test_pipeline_ask__who_waits_goes_before_what_is_ahead(void **state)
 {
     struct maker maker;
@@ -384,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_pipeline_ask__one_plan_for_all_who_ask),
         cmocka_unit_test(test_pipeline_ask__kept_plans_come_at_once),
         cmocka_unit_test(test_pipeline_ask__streams_are_planned_ahead_within_bounds),
+        cmocka_unit_test(test_pipeline_ask__large_plans_are_not_made_far_ahead),
         cmocka_unit_test(test_pipeline_ask__who_waits_goes_before_what_is_ahead),
         cmocka_unit_test(test_pipeline_ask__drops_what_was_not_used_for_longest),
         cmocka_unit_test(test_pipeline_ask__bytes_are_bounded_but_the_newest_stays),
