@@ -1,0 +1,246 @@
+/* Random cases by splitmix64; no state but the case's own. */
+#include "property/random_case.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define DEFAULT_SEED UINT64_C(20250519)
+
+static uint64_t next(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+uint32_t random_below(uint64_t *state, uint32_t limit)
+{
+    return (uint32_t)(next(state) % limit);
+}
+
+uint32_t random_magnitude(uint64_t *state, uint32_t most)
+{
+    uint32_t bits = 1;
+
+    while (bits < 32 && most >> bits) {
+        bits++;
+    }
+    return 1 + (uint32_t)(next(state) % (UINT64_C(1) << random_below(state, bits + 1))) % most;
+}
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+struct random_rounds random_rounds_get(uint64_t default_rounds)
+{
+    struct random_rounds rounds = {.seed = number_of("SKRULL_SEED", DEFAULT_SEED)};
+
+    rounds.first = number_of("SKRULL_ROUND", UINT64_MAX);
+    rounds.end = rounds.first + 1;
+    if (rounds.first == UINT64_MAX) {
+        rounds.first = 0;
+        rounds.end = number_of("SKRULL_ROUNDS", default_rounds);
+    }
+    print_message("# SKRULL_SEED=%" PRIu64 ", rounds %" PRIu64 " to %" PRIu64 "\n", rounds.seed,
+                  rounds.first, rounds.end);
+    return rounds;
+}
+
+/* Any number of ranks, cut into dp and cp at any of its divisors. */
+static void choose_grid(uint64_t *state, struct skrull_planner_options *options)
+{
+    const uint32_t n_ranks = random_below(state, 3) ? 1 + random_below(state, CASE_MAX_RANKS)
+                                                    : random_magnitude(state, CASE_MAX_RANKS);
+
+    do {
+        options->cp = 1 + random_below(state, n_ranks);
+    } while (n_ranks % options->cp);
+    options->dp = n_ranks / options->cp;
+}
+
+/* Limits on group sizes, as long as they leave one. */
+static void choose_degrees(uint64_t *state, struct skrull_planner_options *options)
+{
+    struct skrull_planner_options limited = *options;
+
+    if (random_below(state, 3) == 0) {
+        limited.min_degree = 1 + random_below(state, options->cp);
+    }
+    if (random_below(state, 3) == 0) {
+        limited.max_degree = 1 + random_below(state, options->dp * options->cp);
+    }
+    if (random_below(state, 4) == 0) {
+        limited.ranks_per_node = 1 + random_below(state, 16);
+    }
+    if (skrull_planner_check_options(&limited, NULL) == 0) {
+        *options = limited;
+    }
+}
+
+static uint32_t choose_align(uint64_t *state)
+{
+    static const uint32_t usual[] = {1, 1, 1, 2, 8, 16, 64, 128};
+
+    return random_below(state, 2) ? usual[random_below(state, 8)] : 1 + random_below(state, 200);
+}
+
+static void choose_options(uint64_t *state, struct skrull_planner_options *options)
+{
+    options->cp_mode = 1 + random_below(state, 2);
+    options->align = choose_align(state);
+    options->bucket_tokens = 2 * options->align + random_magnitude(state, 1 << 17) - 1;
+    options->shard = 1 + random_below(state, 2);
+    options->loss = 1 + random_below(state, 3);
+    options->equal_micro_batches = random_below(state, 2);
+    choose_degrees(state, options);
+}
+
+/* How long sequences are in this batch. */
+enum shape { SHAPE_TAIL, SHAPE_ANY, SHAPE_LONG, SHAPE_EQUAL, SHAPE_ONES, N_SHAPES };
+
+static uint32_t choose_length(uint64_t *state, enum shape shape, uint32_t longest)
+{
+    switch (shape) {
+    case SHAPE_TAIL:
+        return random_below(state, 16) ? random_magnitude(state, 1 + longest / 8)
+                                       : 1 + random_below(state, longest);
+    case SHAPE_ANY:
+        return random_magnitude(state, longest);
+    case SHAPE_LONG:
+        return longest - random_below(state, 1 + (longest - 1) / 4);
+    case SHAPE_EQUAL:
+    case SHAPE_ONES:
+    case N_SHAPES:
+        break;
+    }
+    return 1;
+}
+
+static uint32_t choose_loss_tokens(uint64_t *state, uint32_t length, uint32_t kind)
+{
+    switch (kind) {
+    case 0:
+        return 0; /* no target in the whole batch */
+    case 1:
+        return random_below(state, 4) ? 0 : 1 + random_below(state, length);
+    case 2:
+        return random_below(state, 2) ? length : length - 1;
+    default:
+        return length;
+    }
+}
+
+/* Samples ascend, with gaps; rows may come twice. */
+static void choose_sequences(struct random_case *random)
+{
+    uint64_t *state = &random->state;
+    const enum shape shape = random_below(state, N_SHAPES);
+    const uint64_t most = skrull_planner_longest(&random->input.options);
+    const uint32_t longest = most < (1u << 20) ? (uint32_t)most : 1u << 20;
+    const uint32_t n = random_below(state, 8) ? random_magnitude(state, 256)
+                                              : random_magnitude(state, CASE_MAX_SEQUENCES);
+    const uint32_t equal = 1 + random_below(state, longest), loss_kind = random_below(state, 8);
+    uint64_t sample = random_below(state, 3) ? next(state) >> 2 : 0;
+
+    for (uint32_t k = 0; k < n; k++) {
+        struct skrull_sequence *sequence = &random->sequences[k];
+
+        sequence->sample = sample;
+        sequence->index = next(state) >> random_below(state, 64);
+        sequence->dataset = random_below(state, 3);
+        sequence->length = shape == SHAPE_EQUAL ? equal : choose_length(state, shape, longest);
+        sequence->loss_tokens = choose_loss_tokens(state, sequence->length, loss_kind);
+        sample += random_below(state, 4) ? 1 : random_magnitude(state, 1 << 20);
+    }
+    random->input.sequences = random->sequences;
+    random->input.n_sequences = n;
+}
+
+static struct random_case *fill(uint64_t seed, uint32_t dp, uint32_t cp, const char *policy)
+{
+    static const char *const presets[] = {"qwen2.5-0.5b", "qwen2.5-7b"};
+    struct random_case *random = calloc(1, sizeof(*random));
+    struct skrull_cost_options cost = {0};
+    struct skrull_error err = {0};
+
+    assert_non_null(random);
+    random->state = seed;
+    random->input.options = (struct skrull_planner_options){.dp = dp, .cp = cp, .policy = policy};
+    if (dp == 0) {
+        choose_grid(&random->state, &random->input.options);
+    }
+    choose_options(&random->state, &random->input.options);
+    if (skrull_planner_check_options(&random->input.options, &err)) {
+        fail_msg("%s", err.message);
+    }
+    choose_sequences(random);
+    cost.preset = presets[random_below(&random->state, 2)];
+    assert_int_equal(skrull_cost_model_new(&cost, &random->cost, NULL), 0);
+    random->input.cost = random->cost;
+    random->input.step = next(&random->state) >> random_below(&random->state, 64);
+    random->input.epoch = random_below(&random->state, 1000);
+    random->input.job = "property";
+    random->input.uid = "00112233445566778899aabbccddeeff";
+    random->input.revision = random_below(&random->state, 10);
+    return random;
+}
+
+struct random_case *random_case_new(const struct random_rounds *rounds, uint64_t round,
+                                    const char *policy)
+{
+    uint64_t state = rounds->seed ^ (round * UINT64_C(0xd1342543de82ef95));
+    struct random_case *random = fill(next(&state), 0, 0, policy);
+
+    random->seed = rounds->seed;
+    random->round = round;
+    return random;
+}
+
+struct random_case *random_case_on_grid(const struct random_rounds *rounds, uint32_t dp,
+                                        uint32_t cp, const char *policy)
+{
+    uint64_t state = rounds->seed ^ ((uint64_t)dp << 32 | cp);
+    struct random_case *random = fill(next(&state), dp, cp, policy);
+
+    random->seed = rounds->seed;
+    return random;
+}
+
+void random_case_free(struct random_case *random)
+{
+    if (random) {
+        skrull_cost_model_free(random->cost);
+        free(random);
+    }
+}
+
+void random_case_print(const struct random_case *random)
+{
+    const struct skrull_planner_options *options = &random->input.options;
+
+    print_message("# SKRULL_SEED=%" PRIu64 " SKRULL_ROUND=%" PRIu64 "\n", random->seed,
+                  random->round);
+    print_message("# policy %s, dp %u, cp %u, cp_mode %d, min_degree %u, max_degree %u, "
+                  "ranks_per_node %u\n",
+                  options->policy, options->dp, options->cp, (int)options->cp_mode,
+                  options->min_degree, options->max_degree, options->ranks_per_node);
+    print_message("# bucket_tokens %u, align %u, shard %d, equal_micro_batches %d, loss %d\n",
+                  options->bucket_tokens, options->align, (int)options->shard,
+                  options->equal_micro_batches, (int)options->loss);
+    print_message("# %zu sequences:", random->input.n_sequences);
+    for (size_t k = 0; k < random->input.n_sequences && k < 32; k++) {
+        print_message(" %u", random->sequences[k].length);
+    }
+    print_message("\n");
+}
