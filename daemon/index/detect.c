@@ -33,8 +33,8 @@ static const struct magic magics[] = {
     {"\xff\xff\xff\xff",         4, 0,   1, "arrow (IPC stream)", TO_TEXT},
     {"ARROW1",                   6, 0,   1, "arrow (IPC file, Feather v2)", TO_TEXT},
     {"FEA1",                     4, 0,   0, "Feather v1", TO_TEXT},
-    {"\x1f\x8b",                 2, 0,   1, "gzip", "gunzip it first"},
-    {"\x28\xb5\x2f\xfd",         4, 0,   1, "zstd", "unzstd it first"},
+    {"\x1f\x8b",                 2, 0,   0, "gzip within gzip or zstd", "decompress it once"},
+    {"\x28\xb5\x2f\xfd",         4, 0,   0, "zstd within gzip or zstd", "decompress it once"},
     {"BZh",                      3, 0,   1, "bzip2", "bunzip2 it first"},
     {"\xfd" "7zXZ",              5, 0,   1, "xz", "unxz it first"},
     {"SQLite format 3\0",       16, 0,   1, "SQLite (energon)", TO_TEXT},
@@ -92,7 +92,7 @@ static int is_lance(const struct index_source *source)
     char tail[4];
     size_t size;
 
-    return source->stamp.size > sizeof(tail) &&
+    return !source->decoder && source->stamp.size > sizeof(tail) &&
            file_read_at(source->fd, source->path, tail, sizeof(tail),
                         source->stamp.size - sizeof(tail), &size, NULL) == 0 &&
            size == sizeof(tail) && memcmp(tail, "LANC", sizeof(tail)) == 0;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <skrull/types.h>
+
 #include "base/file.h"
 #include "index/index.h"
 
@@ -18,24 +20,36 @@ struct index_source {
     int fd;
     const char *path; /* for messages: index_short_path's */
     struct file_stamp stamp;
-    unsigned char head[INDEX_HEAD_SIZE];
-    size_t head_size; /* bytes of head that the file has */
-    uint64_t max_count;
+    unsigned char head[INDEX_HEAD_SIZE]; /* of what is inside, where the file is compressed */
+    size_t head_size;                    /* bytes of head that there are */
+    const struct decoder *decoder;       /* NULL: not compressed */
+    const char *column;                  /* what holds the lengths; NULL or "": the obvious one */
+    enum skrull_unit unit;
+    uint64_t max_count, max_decoded;
 };
 
 /* An opened index; the public part is handed out. */
 struct index_file {
     struct length_index idx;
     const struct index_format *format;
-    char *path;       /* owned; for the messages of verify */
-    uint32_t *parsed; /* owned lengths, or NULL */
+    char *path;            /* owned; for the messages of verify */
+    uint32_t *parsed;      /* owned lengths, or NULL */
+    uint32_t *parsed_loss; /* owned loss tokens, or NULL */
     size_t map_size;
     uint64_t stored_hash; /* of a .skx's payload */
+};
+
+enum index_takes {
+    TAKES_TEXT = 1,      /* is text: may be compressed, and is asked after all binary formats */
+    TAKES_COLUMN = 2,    /* has names for what it holds */
+    TAKES_DOCUMENTS = 4, /* knows documents of several sequences */
 };
 
 struct index_format {
     const char *name;
     const char *summary;
+    /* Which of the options it understands, what compresses it. */
+    unsigned int takes; /* enum index_takes */
     /* 1: these are the first bytes of such a file. */
     int (*matches)(const struct index_source *source);
     /* Fills `ret_file`, zeroed but for `format` and `path`; index.c frees what it holds after an

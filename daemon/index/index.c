@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/map.h"
+#include "index/byte_stream.h"
 #include "index/format.h"
 
 static const struct index_format *const formats[] = {
@@ -50,23 +51,53 @@ static int by_name(const char *name, const char *path, const struct index_format
                             "%s: unknown format %.40s; this build reads %s", path, name, known);
 }
 
+/* Of the binary or of the text formats but text itself, the first that knows these bytes. */
+static const struct index_format *find_match(const struct index_source *source, unsigned int takes)
+{
+    for (size_t i = 0; i + 1 < N_FORMATS; i++) {
+        if ((formats[i]->takes & TAKES_TEXT) == takes && formats[i]->matches(source)) {
+            return formats[i];
+        }
+    }
+    return NULL;
+}
+
 static int by_content(const struct index_source *source, const struct index_format **ret_format,
                       struct skrull_error *err)
 {
-    const struct index_format *text = formats[N_FORMATS - 1];
-    int status;
+    const struct index_format *format = find_match(source, 0);
+    int status = format ? 0 : detect_foreign(source, err);
 
-    for (size_t i = 0; i + 1 < N_FORMATS; i++) {
-        if (formats[i]->matches(source)) {
-            *ret_format = formats[i];
-            return 0;
-        }
-    }
-    status = detect_foreign(source, err);
     if (status < 0) {
         return status;
     }
-    *ret_format = text;
+    format = format ? format : find_match(source, TAKES_TEXT);
+    *ret_format = format ? format : formats[N_FORMATS - 1];
+    return 0;
+}
+
+/* Options that mean nothing to the format, and would be passed over in silence. */
+static int check_options(const struct index_format *format, const struct index_source *source,
+                         struct skrull_error *err)
+{
+    if (source->decoder && !(format->takes & TAKES_TEXT)) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: %s inside of %s; only text formats are read compressed: %s it "
+                                "first",
+                                source->path, format->name, source->decoder->name,
+                                source->decoder->undo);
+    }
+    if (source->column && source->column[0] && !(format->takes & TAKES_COLUMN)) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: column %.60s: %s has no columns; leave column empty",
+                                source->path, source->column, format->name);
+    }
+    if (source->unit == SKRULL_UNIT_DOCUMENT && !(format->takes & TAKES_DOCUMENTS)) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: unit document: %s knows sequences only; a Megatron .idx has "
+                                "documents",
+                                source->path, format->name);
+    }
     return 0;
 }
 
@@ -90,8 +121,13 @@ static int source_open(int fd, const char *path, struct index_source *ret_source
                                 "%s: empty file (0 bytes); an index holds at least one length",
                                 ret_source->path);
     }
-    return file_read_at(fd, ret_source->path, ret_source->head, sizeof(ret_source->head), 0,
-                        &ret_source->head_size, err);
+    status = file_read_at(fd, ret_source->path, ret_source->head, sizeof(ret_source->head), 0,
+                          &ret_source->head_size, err);
+    if (status < 0) {
+        return status;
+    }
+    ret_source->decoder = byte_stream_decoder(ret_source);
+    return ret_source->decoder ? byte_stream_read_head(ret_source, err) : 0;
 }
 
 static int open_as(const struct index_format *format, const struct index_source *source,
@@ -116,13 +152,24 @@ static int open_as(const struct index_format *format, const struct index_source 
     return 0;
 }
 
+static uint64_t or_default(uint64_t limit, uint64_t default_limit)
+{
+    return limit ? limit : default_limit;
+}
+
 int index_open(int fd, const char *path, const struct index_options *options,
                struct length_index **ret_idx, struct skrull_error *err)
 {
-    const char *name = options && options->format ? options->format : "";
+    static const struct index_options defaults = {0};
+    const struct index_options *o = options ? options : &defaults;
+    const char *name = o->format ? o->format : "";
     const struct index_format *format = NULL;
-    struct index_source source = {.max_count = options && options->max_count ? options->max_count
-                                                                             : INDEX_MAX_COUNT};
+    struct index_source source = {
+        .column = o->column ? o->column : "",
+        .unit = o->unit,
+        .max_count = or_default(o->max_count, INDEX_MAX_COUNT),
+        .max_decoded = or_default(o->max_decoded, INDEX_MAX_DECODED),
+    };
     int status = source_open(fd, path, &source, err);
 
     if (status < 0) {
@@ -133,6 +180,7 @@ int index_open(int fd, const char *path, const struct index_options *options,
     } else {
         status = by_name(name, source.path, &format, err);
     }
+    status = status < 0 ? status : check_options(format, &source, err);
     return status < 0 ? status : open_as(format, &source, ret_idx, err);
 }
 
@@ -143,6 +191,7 @@ void index_close(struct length_index *idx)
 
         free(file->path);
         free(file->parsed);
+        free(file->parsed_loss);
         map_close(file->idx.map, file->map_size);
         free(file);
     }

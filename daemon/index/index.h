@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <skrull/error.h>
+#include <skrull/types.h>
 
 struct length_index {
     const char *format; /* name in formats.def; static */
@@ -35,19 +36,25 @@ struct index_stats {
 
 struct index_options {
     const char *format; /* NULL, "" or "auto": by content */
-    uint64_t
-        max_count; /* rows that may be read into memory; 0: INDEX_MAX_COUNT. Mapped: no limit */
+    /* What holds the lengths: the name of a column or field (its number, from 1, in a table without
+     * names), or several to be added, "prompt+response"; NULL or "": the obvious one. */
+    const char *column;
+    enum skrull_unit unit; /* 0: sequence */
+    uint64_t max_count;    /* rows that may be read into memory; 0: INDEX_MAX_COUNT. Mapped: any */
+    uint64_t max_decoded;  /* bytes that a compressed file may inflate to; 0: INDEX_MAX_DECODED */
 };
 
 /* 8 GiB of lengths. */
 #define INDEX_MAX_COUNT (UINT64_C(1) << 31)
+/* 64 GiB. */
+#define INDEX_MAX_DECODED (UINT64_C(1) << 36)
 
 /*
  * Opens the index behind `fd` (borrowed, only until the call returns; `path` only for messages;
  * `options` may be NULL). Checks the header and the size; text is parsed, in full. Errors name the
- * path, the line or offset, the limit and the remedy. INVALID_ARGUMENT: unknown format, or not such
- * a file; "FORMAT is not built yet" for formats still to come. DATA_LOSS: such a file, but damaged
- * or cut. FAILED_PRECONDITION: somebody wrote to it meanwhile.
+ * path, the line, record or offset, the limit and the remedy. INVALID_ARGUMENT: unknown format, or
+ * not such a file; "FORMAT is not built yet" for formats still to come. DATA_LOSS: such a file, but
+ * damaged or cut. FAILED_PRECONDITION: somebody wrote to it meanwhile.
  *
  * Where a .skx was opened, its lengths have not been looked at before index_verify says so: until
  * then one may be 0, or a loss-token count larger than its length, and the sums are the file's

@@ -9,91 +9,53 @@
 #include <cmocka.h>
 
 #include "index/format.h"
-#include "unit/index/opened.h"
-
-static const char *case_path(const char *name, const char *file)
-{
-    static char path[1024];
-    const char *data = getenv("SKRULL_TEST_DATA");
-
-    assert_non_null(data);
-    (void)snprintf(path, sizeof(path), "%s/formats/text/%s/%s", data, name, file);
-    return path;
-}
-
-static void assert_lengths_of(const struct length_index *idx, const char *expected_path)
-{
-    FILE *file = fopen(expected_path, "re");
-    uint64_t count = 0, tokens = 0;
-    unsigned long length;
-
-    assert_non_null(file);
-    while (fscanf(file, "%lu", &length) == 1) {
-        assert_true(count < idx->count);
-        assert_int_equal(idx->lengths[count++], length);
-        tokens += length;
-    }
-    (void)fclose(file);
-    assert_int_equal(idx->count, count);
-    assert_int_equal(idx->tokens, tokens);
-    assert_null(idx->loss_tokens);
-    assert_int_equal(idx->n_loss_tokens, 0);
-    assert_string_equal(idx->format, "text");
-}
+#include "unit/index/cases.h"
 
 static void test_text__good_cases(void **state)
 {
-    static const char *const cases[] = {"blank_lines_spaces", "crlf",     "int64_values",
-                                        "many_per_line",      "utf8_bom", "no_final_newline"};
-    static const struct index_options as_text = {.format = "text"};
+    static const struct good_case cases[] = {
+        {.name = "blank_lines_spaces", .file = "lengths.txt", .format = "text"},
+        {.name = "crlf", .file = "lengths.txt", .format = "text"},
+        {.name = "int64_values", .file = "lengths.txt", .format = "text"},
+        {.name = "many_per_line", .file = "lengths.txt", .format = "text"},
+        {.name = "utf8_bom", .file = "lengths.txt", .format = "text"},
+        {.name = "no_final_newline", .file = "lengths.txt", .format = "text"},
+        {.name = "gzip", .file = "lengths.txt.gz", .format = "text"},
+        {.name = "gzip_two_members", .file = "lengths.txt.gz", .format = "text"},
+    };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        for (int by_name = 0; by_name < 2; by_name++) {
-            struct length_index *idx = NULL;
-
-            print_message("# %s\n", cases[i]);
-            assert_int_equal(open_path(case_path(cases[i], "lengths.txt"),
-                                       by_name ? &as_text : NULL, &idx, NULL),
-                             0);
-            assert_lengths_of(idx, case_path(cases[i], "expected.txt"));
-            index_close(idx);
-        }
-    }
+    check_good("text", cases, N_CASES(cases));
 }
 
 static void test_text__bad_cases(void **state)
 {
-    static const struct {
-        const char *name, *file, *message;
-    } cases[] = {
-        {"bad_empty", "lengths.txt", "empty file (0 bytes)"},
-        {"bad_hex", "lengths.txt", "line 2: 0x10 is no whole number"},
-        {"bad_nul_bytes", "lengths.txt", "line 2: a NUL byte"},
-        {"bad_only_blank", "lengths.txt", "holds no number"},
-        {"bad_overflow", "lengths.txt", "line 2: a number over 4294967295"},
-        {"bad_overflow_long", "lengths.txt", "line 2: a number over 4294967295"},
-        {"bad_utf16", "lengths.txt", "UTF-16"},
-        {"bad_word", "lengths.txt", "line 2: abc is no whole number"},
-        {"bad_zero_mixed", "lengths.txt", "line 2: length 0"},
-        {"gzip", "lengths.txt.gz", "gzip is not built yet; gunzip it first"},
-        {"gzip_two_members", "lengths.txt.gz", "gzip is not built yet; gunzip it first"},
-        {"bad_gzip_bad_crc", "lengths.txt.gz", "gzip is not built yet; gunzip it first"},
-        {"bad_gzip_truncated", "lengths.txt.gz", "gzip is not built yet; gunzip it first"},
+    static const struct bad_case cases[] = {
+        {.name = "bad_empty", .file = "lengths.txt", .message = "empty file (0 bytes)"},
+        {.name = "bad_hex", .file = "lengths.txt", .message = "line 2: 0x10 is no whole number"},
+        {.name = "bad_nul_bytes", .file = "lengths.txt", .message = "line 2: a NUL byte"},
+        {.name = "bad_only_blank", .file = "lengths.txt", .message = "holds no number"},
+        {.name = "bad_overflow",
+         .file = "lengths.txt",
+         .message = "line 2: a number over 4294967295"},
+        {.name = "bad_overflow_long",
+         .file = "lengths.txt",
+         .message = "line 2: a number over 4294967295"},
+        {.name = "bad_utf16", .file = "lengths.txt", .message = "UTF-16"},
+        {.name = "bad_word", .file = "lengths.txt", .message = "line 2: abc is no whole number"},
+        {.name = "bad_zero_mixed", .file = "lengths.txt", .message = "line 2: length 0"},
+        {.name = "bad_gzip_bad_crc",
+         .file = "lengths.txt.gz",
+         .code = SKRULL_ERR_DATA_LOSS,
+         .message = "damaged gzip data (incorrect data check)"},
+        {.name = "bad_gzip_truncated",
+         .file = "lengths.txt.gz",
+         .code = SKRULL_ERR_DATA_LOSS,
+         .message = "truncated: the gzip data ends before its end"},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct length_index *idx = NULL;
-        struct skrull_error err = {0};
-        const char *path = case_path(cases[i].name, cases[i].file);
-
-        print_message("# %s\n", cases[i].name);
-        assert_int_equal(open_path(path, NULL, &idx, &err), SKRULL_ERR_INVALID_ARGUMENT);
-        assert_null(idx);
-        assert_non_null(strstr(err.message, cases[i].message));
-        assert_non_null(strstr(err.message, cases[i].file));
-    }
+    check_bad("text", cases, N_CASES(cases));
 }
 
 /* As if the file had been written to between the stamp and the reading, or during it. */
@@ -158,6 +120,12 @@ static void test_text__edges(void **state)
         {"5.120000000000000000e+02\n", "line 1: 5.120000000000000000e+0 is no whole number", 0, 0},
         {"7\r8\r\n", NULL, 2, 15},
         {"# a comment, 12; 13\n5 # six 6\n7#8\n#9", NULL, 2, 12},
+        {"1\n\n23\n\n\n4567890\n\r\n12345678\n123456789\n8\n", NULL, 6, 140370389},
+        {"1\n00\n3\n4\n5\n6\n", "line 2: length 0", 0, 0},
+        {"1\n2\n3x\n4\n5\n6\n", "line 3: 3x is no whole number", 0, 0},
+        {"1\n2\n3:\n4\n5\n6\n", "line 3: 3: is no whole number", 0, 0},
+        {"1\n2\n3/\n4\n5\n6\n", "line 3: 3/ is no whole number", 0, 0},
+        {"1\n2\n3\xff\n4\n5\n6\n", "line 3: 3 is no whole number", 0, 0},
         {"# one\n# two\nx\n", "line 3: x is no whole number", 0, 0},
         {"\xef\xbb\xbf\xef\xbb\xbf"
          "5\n",

@@ -1,0 +1,80 @@
+/*
+ * Growing arrays of rows with a limit: what every format that is parsed, not mapped, fills.
+ * Thread-safe: the state is the caller's.
+ */
+#include "index/rows.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define FIRST_ROOM 1024
+
+static int no_memory(const struct rows *rows, struct skrull_error *err)
+{
+    return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "%s: out of memory at row %" PRIu64,
+                            rows->source->path, rows->count);
+}
+
+static int set_room(struct rows *rows, uint64_t room, struct skrull_error *err)
+{
+    uint32_t *items;
+
+    room = room < rows->source->max_count ? room : rows->source->max_count;
+    items = room <= SIZE_MAX / sizeof(*items) ? realloc(rows->items, (size_t)room * sizeof(*items))
+                                              : NULL;
+    if (!items) {
+        return no_memory(rows, err);
+    }
+    rows->items = items;
+    rows->room = room;
+    return 0;
+}
+
+int rows_reserve(struct rows *rows, uint64_t n, struct skrull_error *err)
+{
+    return n > rows->room ? set_room(rows, n, err) : 0;
+}
+
+int rows_grow(struct rows *rows, struct skrull_error *err)
+{
+    if (rows->count >= rows->source->max_count) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                "%s: more than %" PRIu64
+                                " rows, the limit of an index that is read into memory; convert it "
+                                "to .skx in parts, or list it as several data sets",
+                                rows->source->path, rows->source->max_count);
+    }
+    return set_room(rows, rows->room < FIRST_ROOM ? FIRST_ROOM : rows->room * 2, err);
+}
+
+void rows_free(struct rows *rows)
+{
+    free(rows->items);
+    *rows = (struct rows){.source = rows->source};
+}
+
+int rows_hand_over(struct rows *lengths, struct rows *loss_tokens, struct index_file *ret_file,
+                   struct skrull_error *err)
+{
+    struct length_index *idx = &ret_file->idx;
+
+    if (lengths->count == 0) {
+        rows_free(lengths);
+        if (loss_tokens) {
+            rows_free(loss_tokens);
+        }
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: holds no sequence; an index holds at least one length",
+                                lengths->source->path);
+    }
+    idx->lengths = ret_file->parsed = lengths->items;
+    idx->count = lengths->count;
+    idx->tokens = lengths->sum;
+    *lengths = (struct rows){.source = lengths->source};
+    if (loss_tokens && loss_tokens->count > 0) {
+        idx->loss_tokens = ret_file->parsed_loss = loss_tokens->items;
+        idx->n_loss_tokens = loss_tokens->sum;
+        *loss_tokens = (struct rows){.source = loss_tokens->source};
+    }
+    return 0;
+}
