@@ -109,33 +109,14 @@ static void check_samples(const struct skrull_plan *plan, const struct skrull_se
 }
 
 /* Holds the plan against the batch of its step. */
-static int check_batch(const struct job *job, const struct skrull_plan *plan, struct faults *faults,
-                       struct skrull_error *err)
+static void check_batch(const struct skrull_plan *plan, const struct skrull_sequence *sequences,
+                        const struct sample_batch *batch, struct faults *faults)
 {
-    uint32_t batch = job->spec->batch.global;
-    _cleanup_(cleanup_free) struct skrull_sequence *sequences = calloc(batch, sizeof(*sequences));
-    uint64_t epoch = 0;
-    int result;
-
-    if (!sequences) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "job %s: out of memory",
-                                job->spec->name);
-    }
-    if (plan->step >= job->spec->info.steps) {
-        add_fault(faults, "step %" PRIu64 " is past the job's %" PRIu64 " steps", plan->step,
-                  job->spec->info.steps);
-        return 0;
-    }
-    result = job_batch(job, plan->step, sequences, &epoch, err);
-    if (result) {
-        return result;
-    }
-    if (plan->epoch != epoch) {
+    if (plan->epoch != batch->epoch) {
         add_fault(faults, "epoch is %" PRIu64 ", step %" PRIu64 " is of epoch %" PRIu64,
-                  plan->epoch, plan->step, epoch);
+                  plan->epoch, plan->step, batch->epoch);
     }
-    check_samples(plan, sequences, batch, faults);
-    return 0;
+    check_samples(plan, sequences, batch->n_rows, faults);
 }
 
 /* What plan_check needs of a job: `degrees` is filled and borrowed. */
@@ -170,17 +151,22 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
                    struct skrull_error *err)
 {
     struct faults faults = {.fault = fault, .arg = arg};
+    _cleanup_(cleanup_free) struct skrull_sequence *sequences = NULL;
+    bool has_step = plan->step < job->spec->info.steps;
+    struct sample_batch batch = {.n_rows = job->spec->batch.global};
     struct plan_check_rules rules;
     struct degrees degrees;
     int result;
 
     result = rules_of(job->spec, &degrees, &rules, err);
     if (result == 0) {
-        result = job_check_unchanged(job, err);
+        result = has_step ? job_batch(job, plan->step, &sequences, &batch, err)
+                          : job_check_unchanged(job, err);
     }
     if (result) {
         return result;
     }
+    rules.n_sequences = batch.n_rows;
     rules.lookup = look_up;
     rules.arg = (void *)(uintptr_t)job; /* only read */
     result = plan_check(plan, &rules, count_fault, &faults);
@@ -188,8 +174,13 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
         return skrull_error_set(err, result, "job %s: out of memory", job->spec->name);
     }
     check_head(job->spec, plan, &faults);
-    result = check_batch(job, plan, &faults, err);
-    return result ? result : faults.n ? PLAN_CHECK_UNSOUND : 0;
+    if (has_step) {
+        check_batch(plan, sequences, &batch, &faults);
+    } else {
+        add_fault(&faults, "step %" PRIu64 " is past the job's %" PRIu64 " steps", plan->step,
+                  job->spec->info.steps);
+    }
+    return faults.n ? PLAN_CHECK_UNSOUND : 0;
 }
 
 int job_check_plan_unseen(const struct skrull_job *spec, const struct skrull_plan *plan,
@@ -204,6 +195,9 @@ int job_check_plan_unseen(const struct skrull_job *spec, const struct skrull_pla
     result = rules_of(spec, &degrees, &rules, err);
     if (result) {
         return result;
+    }
+    if (spec->last_batch == SKRULL_LAST_BATCH_KEEP && plan->totals.sequences < rules.n_sequences) {
+        rules.n_sequences = plan->totals.sequences; /* perhaps the last of an epoch */
     }
     result = plan_check(plan, &rules, count_fault, &faults);
     if (result < 0) {

@@ -148,16 +148,19 @@ static int make_sampler(struct job *job, struct skrull_error *err)
 {
     const struct skrull_job *spec = job->spec;
     _cleanup_(cleanup_free) struct sample_rows *rows = calloc(spec->n_data, sizeof(*rows));
+    const struct sample_span span = {.batch = spec->batch.global};
     struct sampler_options options = {
         .seed = spec->seed,
         .order = spec->order,
-        .batch = spec->batch.global,
+        .last_batch = spec->last_batch,
+        .spans = &span,
+        .n_spans = 1,
         .epochs = spec->epochs,
         .steps = spec->steps,
         .rows = rows,
         .n_datasets = spec->n_data,
     };
-    uint64_t n_samples, n_dropped = 0;
+    uint64_t n_dropped = 0;
     uint32_t i;
     int result;
 
@@ -169,6 +172,9 @@ static int make_sampler(struct job *job, struct skrull_error *err)
             .count = job->datasets[i].idx->count,
             .n_kept = job->datasets[i].n_kept,
             .kept = job->datasets[i].kept,
+            .weight = spec->data[i].weight,
+            .lengths = job->datasets[i].idx->lengths,
+            .limit = job->datasets[i].limit,
         };
         n_dropped += job->datasets[i].n_dropped;
     }
@@ -177,8 +183,7 @@ static int make_sampler(struct job *job, struct skrull_error *err)
         (void)skrull_error_prefix(err, result, "%" PRIu64 " over-long sequences were dropped",
                                   n_dropped);
     }
-    if (result == 0 && (ckd_mul(&n_samples, sampler_steps(job->sampler), spec->batch.global) ||
-                        n_samples > INT64_MAX)) {
+    if (result == 0 && sampler_samples(job->sampler) > INT64_MAX) {
         result = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
                                   "%s: the job would have more than 2^63 - 1 samples",
                                   spec->steps ? "steps" : "epochs");
@@ -346,32 +351,39 @@ int job_check_unchanged(const struct job *job, struct skrull_error *err)
     return result;
 }
 
-int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_sequences,
-              uint64_t *ret_epoch, struct skrull_error *err)
+int job_batch(const struct job *job, uint64_t step, struct skrull_sequence **ret_sequences,
+              struct sample_batch *ret_batch, struct skrull_error *err)
 {
-    uint32_t batch = job->spec->batch.global, i;
-    _cleanup_(cleanup_free) struct sample_row *rows = calloc(batch, sizeof(*rows));
+    uint32_t size = sampler_batch_size(job->sampler, step), i;
+    _cleanup_(cleanup_free) struct sample_row *rows = calloc(size, sizeof(*rows));
+    struct skrull_sequence *sequences = calloc(size, sizeof(*sequences));
+    struct sample_batch batch = {0};
     const struct dataset *dataset;
-    int result;
+    int result = rows && sequences ? job_check_unchanged(job, err) : no_memory(job->spec, err);
 
-    if (!rows) {
-        return no_memory(job->spec, err);
-    }
-    result = job_check_unchanged(job, err);
     if (result == 0) {
-        result = sampler_step(job->sampler, step, rows, ret_epoch, err);
+        result = sampler_step(job->sampler, step, rows, &batch, err);
     }
-    for (i = 0; result == 0 && i < batch; i++) {
+    for (i = 0; result == 0 && i < batch.n_rows; i++) {
         dataset = &job->datasets[rows[i].dataset];
-        ret_sequences[i] = (struct skrull_sequence){
-            .sample = step * batch + i,
+        sequences[i] = (struct skrull_sequence){
+            .sample = batch.first_sample + i,
             .index = rows[i].row,
             .dataset = rows[i].dataset,
             .length = dataset_length(dataset, rows[i].row),
             .loss_tokens = dataset_loss_tokens(dataset, rows[i].row),
         };
     }
-    return result ? result : job_check_unchanged(job, err);
+    if (result == 0) {
+        result = job_check_unchanged(job, err);
+    }
+    if (result) {
+        free(sequences);
+        return result;
+    }
+    *ret_sequences = sequences;
+    *ret_batch = batch;
+    return 0;
 }
 
 /* Remembers the first fault. */
@@ -403,28 +415,25 @@ int job_plan_by(const struct job *job, uint64_t step, const char *policy,
                 struct skrull_plan **ret_plan, int64_t *planning_ns, struct skrull_error *err)
 {
     const struct skrull_job *spec = job->spec;
-    _cleanup_(cleanup_free) struct skrull_sequence *sequences =
-        calloc(spec->batch.global, sizeof(*sequences));
+    _cleanup_(cleanup_free) struct skrull_sequence *sequences = NULL;
     struct skrull_planner_input input = {
         .cost = job->cost,
-        .sequences = sequences,
-        .n_sequences = spec->batch.global,
         .step = step,
         .job = spec->name,
         .uid = spec->uid,
         .revision = spec->revision,
     };
     struct skrull_plan *plan = NULL;
+    struct sample_batch batch;
     int64_t begin_ns, end_ns;
-    int result;
+    int result = job_batch(job, step, &sequences, &batch, err);
 
-    if (!sequences) {
-        return no_memory(spec, err);
-    }
-    result = job_batch(job, step, sequences, &input.epoch, err);
     if (result) {
         return result;
     }
+    input.sequences = sequences;
+    input.n_sequences = batch.n_rows;
+    input.epoch = batch.epoch;
     job_planner_options(spec, &input.options);
     input.options.policy = policy;
     begin_ns = clock_monotonic_ns();

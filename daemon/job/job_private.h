@@ -8,9 +8,9 @@
 #include <skrull/planner.h>
 
 #include "job/dataset.h"
+#include "sample/sample.h"
 
 struct arena;
-struct sampler;
 
 struct job {
     atomic_size_t n_refs;
@@ -25,7 +25,7 @@ struct job {
  * read: a mapped file that was cut short must not be touched. */
 int job_check_unchanged(const struct job *job, struct skrull_error *err);
 
-/* The sequences of a step ([batch.global]), as the planner takes them; the indexes were unchanged
- * before and after they were read. OUT_OF_RANGE names both numbers. */
-int job_batch(const struct job *job, uint64_t step, struct skrull_sequence *ret_sequences,
-              uint64_t *ret_epoch, struct skrull_error *err);
+/* The sequences of a step ([batch.n_rows], for free), as the planner takes them; the indexes were
+ * unchanged before and after they were read. OUT_OF_RANGE names both numbers. */
+int job_batch(const struct job *job, uint64_t step, struct skrull_sequence **ret_sequences,
+              struct sample_batch *ret_batch, struct skrull_error *err);

@@ -205,6 +205,32 @@ static int check_bucket(const struct skrull_job *job, struct skrull_error *err)
                             is_cut_in_two ? " with shard zigzag and cp > 1" : "");
 }
 
+/* A mixture is one by all its data sets, and has no epochs to count. */
+static int check_weights(const struct skrull_job *job, struct skrull_error *err)
+{
+    const bool is_mixture = job->data[0].weight > 0;
+
+    for (uint32_t i = 1; i < job->n_data; i++) {
+        if ((job->data[i].weight > 0) != is_mixture) {
+            const uint32_t without = is_mixture ? i : 0, with = is_mixture ? 0 : i;
+
+            return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                    "data[%" PRIu32 "].weight: is missing or 0, data[%" PRIu32
+                                    "] has one: all data sets have a weight, or none has",
+                                    without, with);
+        }
+    }
+    if (is_mixture && job->epochs) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "epochs: a mixture (data[0].weight) has none, give steps");
+    }
+    if (is_mixture && !job->steps) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "steps: is required for a mixture (data[0].weight)");
+    }
+    return 0;
+}
+
 static int complete_length(struct skrull_job *job, struct skrull_error *err)
 {
     if (job->epochs && job->steps) {
@@ -255,6 +281,9 @@ int job_complete(struct skrull_job *job, struct skrull_error *err)
     }
     if (!rc) {
         rc = check_bucket(job, err);
+    }
+    if (!rc) {
+        rc = check_weights(job, err);
     }
     if (!rc) {
         rc = complete_length(job, err);

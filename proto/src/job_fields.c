@@ -42,10 +42,10 @@ static const struct job_word unit_words[] = {
     {"sequence", "UNIT_SEQUENCE", true}, {"document", "UNIT_DOCUMENT", false}, {NULL, NULL, false}};
 static const struct job_word order_words[] = {
     {"shuffle", "ORDER_SHUFFLE", true}, {"sequential", "ORDER_SEQUENTIAL", true},
-    {"sorted", "ORDER_SORTED", false}, {NULL, NULL, false}};
+    {"sorted", "ORDER_SORTED", true}, {NULL, NULL, false}};
 static const struct job_word last_batch_words[] = {
-    {"drop", "LAST_BATCH_DROP", true}, {"keep", "LAST_BATCH_KEEP", false},
-    {"wrap", "LAST_BATCH_WRAP", false}, {NULL, NULL, false}};
+    {"drop", "LAST_BATCH_DROP", true}, {"keep", "LAST_BATCH_KEEP", true},
+    {"wrap", "LAST_BATCH_WRAP", true}, {NULL, NULL, false}};
 static const struct job_word loss_words[] = {
     {"token_mean", "LOSS_TOKEN_MEAN", true}, {"sequence_mean", "LOSS_SEQUENCE_MEAN", true},
     {"none", "LOSS_NONE", true}, {NULL, NULL, false}};

@@ -381,6 +381,80 @@ static void test_job_plan__several_data_sets(void **state)
     job_unref(job);
 }
 
+/* What the sampler can give, down to plans of fewer sequences than a batch. */
+static void test_job_plan__every_order_and_last_batch(void **state)
+{
+    static const uint32_t first[][2] = {{30, 90}, {3, 5000}, {7, 700}, {0, 0}};
+    static const uint32_t second[][2] = {{8, 1800}, {5, 20}, {0, 0}};
+    static const struct {
+        enum skrull_order order;
+        enum skrull_last_batch last_batch;
+        double weights[2];
+        uint32_t global;
+        uint64_t epochs, steps, expected; /* of 50 kept sequences */
+    } cases[] = {
+        {SKRULL_ORDER_SORTED, SKRULL_LAST_BATCH_DROP, {0, 0}, 8, 1, 0, 6},
+        {SKRULL_ORDER_SHUFFLE, SKRULL_LAST_BATCH_KEEP, {0, 0}, 8, 2, 0, 14},
+        {SKRULL_ORDER_SHUFFLE, SKRULL_LAST_BATCH_KEEP, {0, 0}, 49, 1, 0, 2}, /* one of one */
+        {SKRULL_ORDER_SEQUENTIAL, SKRULL_LAST_BATCH_KEEP, {0, 0}, 60, 2, 0, 2},
+        {SKRULL_ORDER_SORTED, SKRULL_LAST_BATCH_WRAP, {0, 0}, 8, 2, 0, 14},
+        {SKRULL_ORDER_SHUFFLE, SKRULL_LAST_BATCH_WRAP, {0, 0}, 120, 2, 0, 2},
+        {SKRULL_ORDER_SHUFFLE, SKRULL_LAST_BATCH_DROP, {3, 1}, 16, 0, 9, 9},
+        {SKRULL_ORDER_SORTED, SKRULL_LAST_BATCH_DROP, {1, 2}, 100, 0, 3, 3},
+    };
+    uint8_t digests[16][SKRULL_DIGEST_SIZE];
+    struct job_folder *folder = *state;
+    struct job *job;
+    size_t i;
+
+    job_folder_write(folder, "a.txt", first);
+    job_folder_write(folder, "b.txt", second);
+    folder->data[1] = (struct skrull_dataset){.index = "b.txt"};
+    folder->data[0].over_length = SKRULL_OVER_LENGTH_DROP;
+    folder->spec.n_data = 2;
+    for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        folder->spec.order = cases[i].order;
+        folder->spec.last_batch = cases[i].last_batch;
+        folder->data[0].weight = cases[i].weights[0];
+        folder->data[1].weight = cases[i].weights[1];
+        folder->spec.batch.global = cases[i].global;
+        folder->spec.epochs = cases[i].epochs;
+        folder->spec.steps = cases[i].steps;
+        job = job_folder_open(folder);
+        assert_int_equal(job_spec(job)->info.sequences, 50);
+        assert_int_equal(job_spec(job)->info.steps, cases[i].expected);
+        plan_all(job, digests);
+        job_unref(job);
+    }
+}
+
+/* The short batch has its own totals: loss weights are by its tokens. */
+static void test_job_plan__a_short_batch(void **state)
+{
+    static const uint32_t pairs[][2] = {{10, 100}, {1, 300}, {0, 0}};
+    struct job_folder *folder = *state;
+    struct skrull_plan *plan = NULL;
+    struct job *job;
+    size_t i;
+
+    job_folder_write(folder, "a.txt", pairs);
+    folder->spec.order = SKRULL_ORDER_SORTED;
+    folder->spec.last_batch = SKRULL_LAST_BATCH_KEEP;
+    folder->spec.epochs = 2;
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 3, &plan, NULL, NULL), 0);
+    assert_int_equal(plan->epoch, 1);
+    assert_int_equal(plan->totals.sequences, 3);
+    assert_int_equal(plan->totals.tokens, 500);
+    for (i = 0; i < plan->n_segments; i++) {
+        assert_in_range(plan->segments[i].sample, 24, 26); /* step x 8 + place */
+        assert_true(plan->segments[i].loss_weight > 0.0019999 &&
+                    plan->segments[i].loss_weight < 0.0020001);
+    }
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
 struct planner_thread {
     const struct job *job;
     uint8_t digests[8][SKRULL_DIGEST_SIZE];
@@ -458,6 +532,8 @@ int main(void)
         WITH_FOLDER(test_job_plan_by__another_policy),
         WITH_FOLDER(test_job_plan__past_the_last_step),
         WITH_FOLDER(test_job_plan__several_data_sets),
+        WITH_FOLDER(test_job_plan__every_order_and_last_batch),
+        WITH_FOLDER(test_job_plan__a_short_batch),
         WITH_FOLDER(test_job_plan__on_many_threads),
         cmocka_unit_test(test_job_unref__null),
     };

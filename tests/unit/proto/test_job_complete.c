@@ -150,13 +150,37 @@ static void test_job_complete__later(void **state)
     WITH(job.batch.micro_batch_order, SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE,
          "batch.micro_batch_order: heavy_middle is not built yet");
     WITH(job.batch.mix, SKRULL_MIX_UNIFORM, "batch.mix: uniform is not built yet");
-    WITH(job.order, SKRULL_ORDER_SORTED, "order: sorted is not built yet");
-    WITH(job.last_batch, SKRULL_LAST_BATCH_KEEP, "last_batch: keep is not built yet");
-    WITH(job.last_batch, SKRULL_LAST_BATCH_WRAP, "last_batch: wrap is not built yet");
-    WITH(data.weight, 0.5, "data[0].weight: 0.5 is not built yet");
     WITH(data.column, "length", "data[0].column: length is not built yet");
     WITH(data.unit, SKRULL_UNIT_DOCUMENT, "data[0].unit: document is not built yet");
 #undef WITH
+}
+
+static void test_job_complete__weights(void **state)
+{
+    struct skrull_dataset data[3];
+    struct skrull_job job = small_job(data);
+
+    (void)state;
+    data[1] = data[2] = data[0];
+    job.n_data = 3;
+    job.steps = 10;
+    data[0].weight = 0.5;
+    data[1].weight = 1e-9;
+    refuse(&job, "data[2].weight: is missing or 0, data[0] has one");
+    data[2].weight = 7;
+    accept(&job);
+    assert_int_equal(job.epochs, 0);
+    data[0].weight = 0;
+    refuse(&job, "data[0].weight: is missing or 0, data[1] has one");
+    data[0].weight = 1;
+    job.steps = 0;
+    refuse(&job, "steps: is required for a mixture");
+    job.epochs = 1;
+    refuse(&job, "epochs: a mixture (data[0].weight) has none, give steps");
+    job.steps = 10;
+    refuse(&job, "epochs: a mixture (data[0].weight) has none, give steps");
+    data[2].weight = -1;
+    refuse(&job, "data[2].weight: -1 is out of range");
 }
 
 static void test_job_complete__word_without_a_name(void **state)
@@ -393,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_job_complete__twice_is_harmless),
         cmocka_unit_test(test_job_complete__required),
         cmocka_unit_test(test_job_complete__later),
+        cmocka_unit_test(test_job_complete__weights),
         cmocka_unit_test(test_job_complete__word_without_a_name),
         cmocka_unit_test(test_job_complete__name),
         cmocka_unit_test(test_job_complete__grid),

@@ -149,8 +149,7 @@ static void test_job_field_check_double__range(void **state)
                          SKRULL_ERR_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "is out of range"));
     }
-    assert_int_equal(job_field_check_double(field, "w", 1e-300, &err), SKRULL_ERR_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "is not built yet"));
+    assert_int_equal(job_field_check_double(field, "w", 1e-300, &err), 0);
     assert_int_equal(job_field_check_double(field, "w", 0, &err), 0);
     assert_int_equal(job_field_check_double(field, "w", -0.0, &err), 0);
 }

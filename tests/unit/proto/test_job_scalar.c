@@ -252,8 +252,8 @@ static const struct word_row words[] = {
     {"batch.mix", "MIX", {"any", "uniform"}, 2, 1},
     {"data.over_length", "OVER_LENGTH", {"reject", "truncate", "drop"}, 0, 1},
     {"data.unit", "UNIT", {"sequence", "document"}, 2, 1},
-    {"order", "ORDER", {"shuffle", "sequential", "sorted"}, 4, 1},
-    {"last_batch", "LAST_BATCH", {"drop", "keep", "wrap"}, 6, 1},
+    {"order", "ORDER", {"shuffle", "sequential", "sorted"}, 0, 1},
+    {"last_batch", "LAST_BATCH", {"drop", "keep", "wrap"}, 0, 1},
     {"loss", "LOSS", {"token_mean", "sequence_mean", "none"}, 0, 1},
 };
 
@@ -387,9 +387,18 @@ static void test_job_scalar_store__weight(void **state)
     }
     refuse("data.weight", "-0.5", NULL, "-0.5 is out of range, finite numbers from 0 are allowed");
     refuse("data.weight", "1e999", NULL, "is out of range, finite numbers from 0 are allowed");
-    refuse("data.weight", "1", NULL, ": 1 is not built yet");
-    refuse("data.weight", "0.25", NULL, ": 0.25 is not built yet");
-    refuse("data.weight", "\"2.5e-1\"", NULL, ": 0.25 is not built yet");
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const given[] = {"1", "0.25", "\"2.5e-1\"", "2E+3"};
+        static const double numbers_given[] = {1, 0.25, 0.25, 2000};
+        const struct given with[] = {{"steps", "5"}, {NULL, NULL}};
+
+        text = make("data.weight", given[i], with);
+        parsed = parse_bytes(text, strlen(text));
+        assert_int_equal(parsed.rc, 0);
+        assert_memory_equal(&parsed.job->data[0].weight, &numbers_given[i], sizeof(double));
+        arena_free(parsed.arena);
+        free(text);
+    }
     refuse("data.weight", "[1]", NULL, "a list is given, only a finite number from 0");
     for (size_t i = 0; i < 5; i++) {
         static const char *const zeros[] = {"0", "0.0", "0e9", "null", "\"0\""};

@@ -13,6 +13,9 @@
 #define MAX_ROWS 512
 #define MAX_DATASETS 4
 
+/* All steps in batches of n, for .spans. */
+#define BATCHES_OF(n) ((const struct sample_span[]){{0, (n)}})
+
 /* Some data sets, their rows kept at random or all. */
 struct data {
     struct sample_rows rows[MAX_DATASETS];
@@ -53,10 +56,13 @@ static int is_kept(const struct data *data, const struct sample_row *at)
 static struct sampler *make(const struct data *data, enum skrull_order order, uint32_t batch,
                             uint64_t epochs)
 {
+    const struct sample_span span = {0, batch};
     struct sampler_options options = {
         .seed = 42,
         .order = order,
-        .batch = batch,
+        .last_batch = SKRULL_LAST_BATCH_DROP,
+        .spans = &span,
+        .n_spans = 1,
         .epochs = epochs,
         .rows = data->rows,
         .n_datasets = data->n_datasets,
@@ -80,10 +86,12 @@ static void check_epochs(const struct data *data, enum skrull_order order, uint3
         unsigned char seen[MAX_DATASETS][MAX_ROWS] = {{0}};
 
         for (uint64_t s = 0; s < epoch_steps; s++) {
-            uint64_t got = 99;
+            struct sample_batch got = {.epoch = 99};
 
             assert_int_equal(sampler_step(sampler, epoch * epoch_steps + s, rows, &got, NULL), 0);
-            assert_int_equal(got, epoch);
+            assert_int_equal(got.epoch, epoch);
+            assert_int_equal(got.n_rows, batch);
+            assert_int_equal(got.first_sample, (epoch * epoch_steps + s) * batch);
             for (uint32_t i = 0; i < batch; i++) {
                 assert_true(rows[i].dataset < data->n_datasets);
                 assert_true(is_kept(data, &rows[i]));
@@ -139,11 +147,18 @@ static void test_sampler__once_an_epoch_over_data_sets(void **state)
 static void test_sampler__sequential_is_the_files_order(void **state)
 {
     static const uint64_t kept[] = {0x2d}; /* rows 0, 2, 3, 5 */
-    static const struct sample_rows sets[] = {{3, 3, NULL}, {6, 4, kept}, {2, 2, NULL}};
+    static const struct sample_rows sets[] = {{.count = 3, .n_kept = 3},
+                                              {.count = 6, .n_kept = 4, .kept = kept},
+                                              {.count = 2, .n_kept = 2}};
     static const struct sample_row expected[] = {{0, 0}, {0, 1}, {0, 2}, {1, 0},
                                                  {1, 2}, {1, 3}, {1, 5}, {2, 0}};
-    struct sampler_options options = {
-        .order = SKRULL_ORDER_SEQUENTIAL, .batch = 4, .steps = 5, .rows = sets, .n_datasets = 3};
+    struct sampler_options options = {.order = SKRULL_ORDER_SEQUENTIAL,
+                                      .last_batch = SKRULL_LAST_BATCH_DROP,
+                                      .spans = BATCHES_OF(4),
+                                      .n_spans = 1,
+                                      .steps = 5,
+                                      .rows = sets,
+                                      .n_datasets = 3};
     struct sampler *sampler = NULL;
 
     (void)state;
@@ -151,10 +166,10 @@ static void test_sampler__sequential_is_the_files_order(void **state)
     assert_int_equal(sampler_steps(sampler), 5);
     for (uint64_t step = 0; step < 5; step++) { /* nine sequences: one is left out, each epoch */
         struct sample_row rows[4];
-        uint64_t epoch;
+        struct sample_batch batch;
 
-        assert_int_equal(sampler_step(sampler, step, rows, &epoch, NULL), 0);
-        assert_int_equal(epoch, step / 2);
+        assert_int_equal(sampler_step(sampler, step, rows, &batch, NULL), 0);
+        assert_int_equal(batch.epoch, step / 2);
         for (size_t i = 0; i < 4; i++) {
             assert_int_equal(rows[i].dataset, expected[step % 2 * 4 + i].dataset);
             assert_int_equal(rows[i].row, expected[step % 2 * 4 + i].row);
@@ -168,7 +183,8 @@ static void test_sampler__any_order_of_asking_gives_the_same(void **state)
     struct data data = {0};
     struct sampler *a, *b;
     struct sample_row there[16], back[16];
-    uint64_t epoch_there, epoch_back, steps;
+    struct sample_batch epoch_there, epoch_back;
+    uint64_t steps;
 
     (void)state;
     add_dataset(&data, 300, 6);
@@ -183,7 +199,7 @@ static void test_sampler__any_order_of_asking_gives_the_same(void **state)
         assert_int_equal(sampler_step(b, step, back, &epoch_back, NULL), 0);
         assert_int_equal(sampler_step(b, (step + 5) % steps, back, &epoch_back, NULL), 0);
         assert_int_equal(sampler_step(b, step, back, &epoch_back, NULL), 0);
-        assert_int_equal(epoch_there, epoch_back);
+        assert_int_equal(epoch_there.epoch, epoch_back.epoch);
         for (size_t k = 0; k < 16; k++) {
             assert_int_equal(there[k].dataset, back[k].dataset);
             assert_int_equal(there[k].row, back[k].row);
@@ -200,7 +216,7 @@ static void test_sampler__batch_size_only_cuts_the_order(void **state)
     struct data data = {0};
     struct sampler *one, *many;
     struct sample_row single, rows[10];
-    uint64_t epoch;
+    struct sample_batch epoch;
 
     (void)state;
     add_dataset(&data, 120, 8);
@@ -221,13 +237,15 @@ static void test_sampler__epochs_and_seeds_differ(void **state)
 {
     struct sample_rows set = {.count = 256, .n_kept = 256};
     static uint64_t first[4][256];
-    uint64_t epoch;
+    struct sample_batch epoch;
 
     (void)state;
     for (uint64_t k = 0; k < 4; k++) { /* seed k / 2, epoch k % 2 */
         struct sampler_options options = {.seed = k / 2,
                                           .order = SKRULL_ORDER_SHUFFLE,
-                                          .batch = 256,
+                                          .last_batch = SKRULL_LAST_BATCH_DROP,
+                                          .spans = BATCHES_OF(256),
+                                          .n_spans = 1,
                                           .epochs = 2,
                                           .rows = &set,
                                           .n_datasets = 1};
@@ -236,7 +254,7 @@ static void test_sampler__epochs_and_seeds_differ(void **state)
 
         assert_int_equal(sampler_new(&options, &sampler, NULL), 0);
         assert_int_equal(sampler_step(sampler, k % 2, rows, &epoch, NULL), 0);
-        assert_int_equal(epoch, k % 2);
+        assert_int_equal(epoch.epoch, k % 2);
         for (size_t i = 0; i < 256; i++) {
             first[k][i] = rows[i].row;
         }
@@ -260,7 +278,7 @@ static void test_sampler_step__past_the_end(void **state)
     struct sampler *sampler;
     struct sample_row rows[4];
     struct skrull_error err = {0};
-    uint64_t epoch = 99;
+    struct sample_batch epoch = {.epoch = 99};
 
     (void)state;
     add_dataset(&data, 10, 8);
@@ -270,105 +288,166 @@ static void test_sampler_step__past_the_end(void **state)
     assert_string_equal(err.message, "step 6: the job has 6, from 0");
     assert_int_equal(sampler_step(sampler, UINT64_MAX, rows, &epoch, &err),
                      SKRULL_ERR_OUT_OF_RANGE);
-    assert_int_equal(epoch, 2);
+    assert_int_equal(epoch.epoch, 2);
     sampler_free(sampler);
 }
 
+static const uint64_t past_the_end[] = {0x1ff};
+static const struct sample_rows nine = {.count = 9, .n_kept = 9, .kept = NULL},
+                                ten_billion = {
+                                    .count = 10000000000, .n_kept = 10000000000, .kept = NULL};
+static const struct sample_rows lying = {.count = 9, .n_kept = 8, .kept = past_the_end},
+                                past = {.count = 8, .n_kept = 8, .kept = past_the_end};
+static const struct sample_rows huge[] = {{.count = UINT64_MAX, .n_kept = UINT64_MAX},
+                                          {.count = 1, .n_kept = 1}};
+static const struct {
+    struct sampler_options options;
+    int code;
+    const char *message;
+} refused[] = {
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(10),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "no step: 9 sequences are fewer than batch.global 10 and the last, partial batch is "
+     "dropped; "
+     "lower batch.global or add data"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .steps = 1,
+      .n_datasets = 0},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "no step: no data sets"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = 4,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "last_batch: 4 is none"},
+    {{.last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "order: 0 is none"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(0),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "batch.global: 0 sequences"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "epochs: 0 and steps: 0; give one"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 1,
+      .steps = 1,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "epochs: 1 and steps: 1; give one"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 10000000000,
+      .rows = &ten_billion,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "epochs: 10000000000 with 10000000000 steps an epoch"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(2),
+      .n_spans = 1,
+      .steps = UINT64_C(1) << 63,
+      .rows = &nine,
+      .n_datasets = 1},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "steps: 9223372036854775808 with 4 steps an epoch"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = huge,
+      .n_datasets = 2},
+     SKRULL_ERR_INVALID_ARGUMENT,
+     "more than 2^64 sequences"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = &lying,
+      .n_datasets = 1},
+     SKRULL_ERR_INTERNAL,
+     "data[0]: 9 rows kept, 8 said"},
+    {{.order = SKRULL_ORDER_SHUFFLE,
+      .last_batch = SKRULL_LAST_BATCH_DROP,
+      .spans = BATCHES_OF(1),
+      .n_spans = 1,
+      .epochs = 1,
+      .rows = &past,
+      .n_datasets = 1},
+     SKRULL_ERR_INTERNAL,
+     "data[0]: rows kept past the last"},
+};
+
 static void test_sampler_new__refuses(void **state)
 {
-    static const uint64_t past_the_end[] = {0x1ff};
-    static const struct sample_rows nine = {9, 9, NULL},
-                                    ten_billion = {10000000000, 10000000000, NULL};
-    static const struct sample_rows lying = {9, 8, past_the_end}, past = {8, 8, past_the_end};
-    static const struct sample_rows huge[] = {{UINT64_MAX, UINT64_MAX, NULL}, {1, 1, NULL}};
-    static const struct {
-        struct sampler_options options;
-        int code;
-        const char *message;
-    } cases[] = {
-        {{.order = SKRULL_ORDER_SHUFFLE, .batch = 10, .epochs = 1, .rows = &nine, .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "no step: 9 sequences are fewer than batch.global 10 and the last, partial batch is "
-         "dropped; "
-         "lower batch.global or add data"},
-        {{.order = SKRULL_ORDER_SHUFFLE, .batch = 1, .steps = 1, .n_datasets = 0},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "no step: 0 sequences"},
-        {{.order = SKRULL_ORDER_SORTED, .batch = 1, .epochs = 1, .rows = &nine, .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "order: sorted is not built yet"},
-        {{.batch = 1, .epochs = 1, .rows = &nine, .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "order: 0 is none"},
-        {{.order = SKRULL_ORDER_SHUFFLE, .epochs = 1, .rows = &nine, .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "batch.global: 0 sequences"},
-        {{.order = SKRULL_ORDER_SHUFFLE, .batch = 1, .rows = &nine, .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "epochs: 0 and steps: 0; give one"},
-        {{.order = SKRULL_ORDER_SHUFFLE,
-          .batch = 1,
-          .epochs = 1,
-          .steps = 1,
-          .rows = &nine,
-          .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "epochs: 1 and steps: 1; give one"},
-        {{.order = SKRULL_ORDER_SHUFFLE,
-          .batch = 1,
-          .epochs = 10000000000,
-          .rows = &ten_billion,
-          .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "epochs: 10000000000 with 10000000000 steps an epoch"},
-        {{.order = SKRULL_ORDER_SHUFFLE,
-          .batch = 2,
-          .steps = UINT64_C(1) << 63,
-          .rows = &nine,
-          .n_datasets = 1},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "steps: 9223372036854775808 with 4 steps an epoch"},
-        {{.order = SKRULL_ORDER_SHUFFLE, .batch = 1, .epochs = 1, .rows = huge, .n_datasets = 2},
-         SKRULL_ERR_INVALID_ARGUMENT,
-         "more than 2^64 sequences"},
-        {{.order = SKRULL_ORDER_SHUFFLE, .batch = 1, .epochs = 1, .rows = &lying, .n_datasets = 1},
-         SKRULL_ERR_INTERNAL,
-         "data[0]: 9 rows kept, 8 said"},
-        {{.order = SKRULL_ORDER_SHUFFLE, .batch = 1, .epochs = 1, .rows = &past, .n_datasets = 1},
-         SKRULL_ERR_INTERNAL,
-         "data[0]: rows kept past the last"},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         struct sampler *sampler = NULL;
         struct skrull_error err = {0};
-        int status = sampler_new(&cases[i].options, &sampler, &err);
+        int status = sampler_new(&refused[i].options, &sampler, &err);
 
         print_message("# case %zu: %s\n", i, err.message);
-        assert_int_equal(status, cases[i].code);
+        assert_int_equal(status, refused[i].code);
         assert_null(sampler);
-        assert_non_null(strstr(err.message, cases[i].message));
+        assert_non_null(strstr(err.message, refused[i].message));
     }
 }
 
 /* Of the most steps that are allowed, the last can be had. */
 static void test_sampler__the_last_of_very_many_steps(void **state)
 {
-    static const struct sample_rows nine = {9, 9, NULL};
     struct sampler_options options = {.order = SKRULL_ORDER_SHUFFLE,
-                                      .batch = 1,
+                                      .last_batch = SKRULL_LAST_BATCH_DROP,
+                                      .spans = BATCHES_OF(1),
+                                      .n_spans = 1,
                                       .steps = UINT64_MAX,
                                       .rows = &nine,
                                       .n_datasets = 1};
     struct sampler *sampler = NULL;
     struct sample_row row;
-    uint64_t epoch;
+    struct sample_batch epoch;
 
     (void)state;
     assert_int_equal(sampler_new(&options, &sampler, NULL), 0);
     assert_int_equal(sampler_step(sampler, UINT64_MAX - 1, &row, &epoch, NULL), 0);
-    assert_true(epoch == (UINT64_MAX - 1) / 9);
+    assert_true(epoch.epoch == (UINT64_MAX - 1) / 9);
     assert_in_range(row.row, 0, 8);
     sampler_free(sampler);
     sampler_free(NULL);
@@ -381,10 +460,12 @@ static void test_sampler__golden(void **state)
         {39864, 49144, 61798, 49525, 21252, 10698, 42747, 15079},
         {64739, 47886, 74048, 8596, 87940, 45318, 86648, 82604},
     };
-    static const struct sample_rows set = {100000, 100000, NULL};
+    static const struct sample_rows set = {.count = 100000, .n_kept = 100000, .kept = NULL};
     struct sampler_options options = {.seed = 42,
                                       .order = SKRULL_ORDER_SHUFFLE,
-                                      .batch = 8,
+                                      .last_batch = SKRULL_LAST_BATCH_DROP,
+                                      .spans = BATCHES_OF(8),
+                                      .n_spans = 1,
                                       .epochs = 2,
                                       .rows = &set,
                                       .n_datasets = 1};
@@ -394,10 +475,10 @@ static void test_sampler__golden(void **state)
     assert_int_equal(sampler_new(&options, &sampler, NULL), 0);
     for (uint64_t e = 0; e < 2; e++) {
         struct sample_row rows[8];
-        uint64_t epoch;
+        struct sample_batch epoch;
 
         assert_int_equal(sampler_step(sampler, e * 12500, rows, &epoch, NULL), 0);
-        assert_int_equal(epoch, e);
+        assert_int_equal(epoch.epoch, e);
         for (size_t i = 0; i < 8; i++) {
             assert_int_equal(rows[i].row, expected[e][i]);
         }
