@@ -365,7 +365,7 @@ static gpr_timespec next_deadline(const struct skrull_stream *stream)
 
     at = give_up < at ? give_up : at;
     at = report < at ? report : at;
-    if (at == INT64_MAX) {
+    if (at == INT64_MAX || stream->is_closing) {
         return call_deadline(-1);
     }
     now = stream_now_ns();

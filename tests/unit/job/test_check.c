@@ -113,6 +113,28 @@ static void test_job_check_plan__number_of_sequences(void **state)
     job_unref(other);
 }
 
+/* Without the indexes the limits and the head are still held. */
+static void test_job_check_plan_unseen__rules_without_rows(void **state)
+{
+    struct skrull_plan *plan = NULL;
+    struct job *job = open_and_plan(*state, &plan);
+    struct search search = {.says = "bucket"};
+    struct skrull_job narrow = *job_spec(job);
+
+    assert_int_equal(job_check_plan_unseen(job_spec(job), plan, search_fault, &search, NULL), 0);
+    narrow.batch.bucket_tokens = 64;
+    assert_int_equal(job_check_plan_unseen(&narrow, plan, search_fault, &search, NULL),
+                     PLAN_CHECK_UNSOUND);
+    assert_true(search.is_found);
+    plan->job = "other";
+    search = (struct search){.says = "job other"};
+    assert_int_equal(job_check_plan_unseen(job_spec(job), plan, search_fault, &search, NULL),
+                     PLAN_CHECK_UNSOUND);
+    assert_true(search.is_found);
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
 #define WITH_FOLDER(test)                                                                          \
     cmocka_unit_test_setup_teardown(test, job_folder_setup, job_folder_teardown)
 
@@ -123,6 +145,7 @@ int main(void)
         WITH_FOLDER(test_job_check_plan__another_head),
         WITH_FOLDER(test_job_check_plan__without_identity),
         WITH_FOLDER(test_job_check_plan__number_of_sequences),
+        WITH_FOLDER(test_job_check_plan_unseen__rules_without_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
