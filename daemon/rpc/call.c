@@ -19,6 +19,7 @@
 #include <grpc/grpc.h>
 
 #include "arena.h"
+#include "base/log.h"
 #include "cleanup.h"
 #include "job/shared_bytes.h"
 #include "rpc/call_host.h"
@@ -146,10 +147,24 @@ void call_reply(struct call *call, struct rpc_bytes reply)
     grpc_byte_buffer_destroy(message);
 }
 
+/* Clients hear of their faults themselves; the log is for those that are the daemon's. */
+static void log_failed(const struct call *call, const struct skrull_error *err)
+{
+    const struct method *method = call->slot->method;
+    grpc_status_code status = status_code(err);
+    bool is_ours = status == GRPC_STATUS_INTERNAL || status == GRPC_STATUS_DATA_LOSS ||
+                   status == GRPC_STATUS_UNKNOWN;
+
+    log_event(is_ours ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG, "call_failed",
+              LOG_TEXT("method", method ? method->name : "unknown"),
+              LOG_TEXT("status", skrull_error_text(err->code)), LOG_TEXT("why", err->message));
+}
+
 void call_fail(struct call *call, const struct skrull_error *err)
 {
     grpc_slice details = status_details(err);
 
+    log_failed(call, err);
     finish(call, NULL, status_code(err), &details);
     grpc_slice_unref(details);
 }
