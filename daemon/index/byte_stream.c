@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-
 #define PIECE_SIZE ((size_t)1 << 18)
 
 struct byte_stream {
@@ -72,37 +70,19 @@ void byte_stream_close(struct byte_stream *stream)
     }
 }
 
-static int changed(const struct index_source *source, struct skrull_error *err)
-{
-    return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                            "%s: changed while it was read; try again when its writer is done, and "
-                            "replace indexes by rename",
-                            source->path);
-}
-
 /* The next bytes as they are in the file; 0 bytes: its end, where nobody wrote meanwhile. */
 static int read_piece(struct byte_stream *stream, size_t *ret_size, struct skrull_error *err)
 {
     const struct index_source *source = stream->source;
     uint64_t left = source->stamp.size - stream->offset;
-    size_t want = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE, got = 0;
-    struct file_stamp now;
-    int status;
+    size_t size = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
+    int status = size == 0 ? index_source_check_unchanged(source, err)
+                           : index_source_read(source, stream->in, size, stream->offset, err);
 
-    if (want == 0) {
-        status = file_stamp(source->fd, source->path, &now, err);
-        if (status == 0 && !file_stamp_equal(&now, &source->stamp)) {
-            status = changed(source, err);
-        }
-    } else {
-        status =
-            file_read_at(source->fd, source->path, stream->in, want, stream->offset, &got, err);
-        if (status == 0 && got < want) {
-            status = changed(source, err);
-        }
+    if (status == 0) {
+        stream->offset += size;
+        *ret_size = size;
     }
-    stream->offset += got;
-    *ret_size = got;
     return status;
 }
 

@@ -67,6 +67,14 @@ struct index_format {
 /* The end of a long path, so that what follows in a message is not cut. */
 const char *index_short_path(const char *path);
 
+/* Reads [offset, offset + size) of the file as it was when it was opened. FAILED_PRECONDITION: it
+ * has got shorter. */
+int index_source_read(const struct index_source *source, void *bytes, size_t size, uint64_t offset,
+                      struct skrull_error *err);
+
+/* FAILED_PRECONDITION: somebody wrote to the file since. Asked after the last byte. */
+int index_source_check_unchanged(const struct index_source *source, struct skrull_error *err);
+
 /* What the file is, where it is none of formats.def: refused by name and with the way out. 0:
  * nothing known, so text may be tried. */
 int detect_foreign(const struct index_source *source, struct skrull_error *err);

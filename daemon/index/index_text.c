@@ -21,8 +21,6 @@
 
 /* Room for short lengths without growing too often; real lists have 4 to 6 bytes a row. */
 #define BYTES_PER_ROW 5
-/* The first guess at most, 64 MiB: what a large, sparse file claims to hold is not believed. */
-#define MAX_FIRST_ROOM ((uint64_t)1 << 24)
 #define HOW_TO "a text index holds whole numbers from 1 to 4294967295, one a line"
 
 /* The same byte eight times. */
@@ -230,8 +228,7 @@ static int text_open(const struct index_source *source, struct index_file *ret_f
     int status = byte_stream_open(source, &stream, err);
 
     if (status == 0) {
-        status =
-            rows_reserve(&text.rows, estimate < MAX_FIRST_ROOM ? estimate : MAX_FIRST_ROOM, err);
+        status = rows_reserve(&text.rows, estimate, err);
     }
     if (status == 0) {
         status = parse_file(&text, stream);

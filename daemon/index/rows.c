@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define FIRST_ROOM 1024
+#define MAX_FIRST_ROOM ((uint64_t)1 << 24) /* 64 MiB */
 
 static int no_memory(const struct rows *rows, struct skrull_error *err)
 {
@@ -32,7 +33,19 @@ static int set_room(struct rows *rows, uint64_t room, struct skrull_error *err)
 
 int rows_reserve(struct rows *rows, uint64_t n, struct skrull_error *err)
 {
+    n = n < MAX_FIRST_ROOM ? n : MAX_FIRST_ROOM;
     return n > rows->room ? set_room(rows, n, err) : 0;
+}
+
+int rows_add_length(struct rows *rows, uint64_t length, struct skrull_error *err)
+{
+    if (length == 0 || length > UINT32_MAX) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: row %" PRIu64 " has length %" PRIu64
+                                "; lengths are 1 to 4294967295",
+                                rows->source->path, rows->count, length);
+    }
+    return rows_add(rows, (uint32_t)length, err);
 }
 
 int rows_grow(struct rows *rows, struct skrull_error *err)

@@ -19,7 +19,8 @@ struct rows {
     uint64_t sum;
 };
 
-/* Room for `n` rows in all, or for as many as are allowed. */
+/* Room for `n` rows in all, or for as many as are allowed, or believed at once: a large, sparse
+ * file may claim any number. */
 int rows_reserve(struct rows *rows, uint64_t n, struct skrull_error *err);
 
 /* Room for one more at least. RESOURCE_EXHAUSTED: the limit, or no memory. */
@@ -39,6 +40,9 @@ static inline int rows_add(struct rows *rows, uint32_t value, struct skrull_erro
     rows->sum += value;
     return 0;
 }
+
+/* Adds a length. INVALID_ARGUMENT: 0, or over 2^32 - 1; names the row, from 0. */
+int rows_add_length(struct rows *rows, uint64_t length, struct skrull_error *err);
 
 void rows_free(struct rows *rows);
 

@@ -73,7 +73,7 @@ static void test_index_open__format_names(void **state)
         {"text", NULL},
         {"parquet", "parquet is not built yet; write the lengths as text"},
         {"csv", "csv is not built yet"},
-        {"Text", "unknown format Text; this build reads auto, skx, text"},
+        {"Text", "unknown format Text; this build reads auto, skx, npy"},
     };
 
     temporary_write(*state, "a.txt", "1\n", 2);
