@@ -141,6 +141,10 @@ static int rules_of(const struct skrull_job *spec, struct degrees *degrees,
         .shard = options.shard,
         .loss = options.loss,
         .equal_micro_batches = options.equal_micro_batches,
+        .micro_batches = options.micro_batches,
+        .micro_batch_multiple = options.micro_batch_multiple,
+        .micro_batch_min = options.micro_batch_min,
+        .mix = options.mix,
         .n_sequences = spec->batch.global,
     };
     return 0;

@@ -72,6 +72,11 @@ void job_planner_options(const struct skrull_job *spec, struct skrull_planner_op
         .align = spec->batch.align,
         .shard = spec->batch.shard,
         .equal_micro_batches = job_is_equal_micro_batches(spec),
+        .micro_batches = spec->batch.micro_batches,
+        .micro_batch_multiple = spec->batch.micro_batch_multiple,
+        .micro_batch_min = spec->batch.micro_batch_min,
+        .micro_batch_order = spec->batch.micro_batch_order,
+        .mix = spec->batch.mix,
         .loss = spec->loss,
         .policy = spec->policy,
     };
@@ -208,6 +213,16 @@ static int check_settings(struct job *job, struct skrull_error *err)
     return result ? result : skrull_cost_model_new(&cost, &job->cost, err);
 }
 
+/* A count that no batch can keep, full ones at the latest. */
+static int check_counts(const struct job *job, uint64_t n_sequences, struct skrull_error *err)
+{
+    const uint32_t batch = job->spec->batch.global;
+    struct skrull_planner_options options;
+
+    job_planner_options(job->spec, &options);
+    return planner_check_counts(&options, n_sequences < batch ? n_sequences : batch, err);
+}
+
 /* Sums over the data sets, as the reply has them. */
 static int sum_info(const struct job *job, struct skrull_job_info *ret_info,
                     struct skrull_error *err)
@@ -307,6 +322,9 @@ static int open_parts(struct job *job, const struct job_roots *roots, struct skr
     }
     if (result == 0) {
         result = make_sampler(job, err);
+    }
+    if (result == 0) {
+        result = check_counts(job, found.sequences, err);
     }
     if (result == 0) {
         found.steps = sampler_steps(job->sampler);

@@ -12,6 +12,8 @@
  */
 #include "plan/gds.h"
 
+#include <string.h>
+
 #include "arena.h"
 #include "plan/least.h"
 #include "plan/sort.h"
@@ -24,7 +26,11 @@ struct gds {
     uint32_t *bins;   /* [n_sequences] DP rank of each sequence */
     uint32_t *dealt;  /* [n_sequences] by DP rank, each ascending as `sorted` */
     size_t *ends;     /* [dp] where each DP rank's part of `dealt` ends */
+    uint8_t *kinds; /* [n_sequences] what each micro-batch of a DP rank holds: mix: uniform only */
+    uint32_t *numbers; /* [n_sequences] its number once others are cut in two */
 };
+
+enum { KIND_LOCAL = 1, KIND_DISTRIBUTED = 2, KIND_BOTH = 3 };
 
 static int out_of_memory(const struct batch *batch, struct skrull_error *err)
 {
@@ -41,8 +47,11 @@ static int gds_init(struct gds *gds, enum dacp_rule rule)
     gds->bins = ARENA_ARRAY(arena, uint32_t, batch->n_sequences);
     gds->dealt = ARENA_ARRAY(arena, uint32_t, batch->n_sequences);
     gds->ends = ARENA_ARRAY(arena, size_t, batch->options.dp);
-    return gds->sorted && gds->bins && gds->dealt && gds->ends ? dacp_init(&gds->dacp, batch, rule)
-                                                               : SKRULL_ERR_RESOURCE_EXHAUSTED;
+    gds->kinds = ARENA_ARRAY(arena, uint8_t, batch->n_sequences);
+    gds->numbers = ARENA_ARRAY(arena, uint32_t, batch->n_sequences);
+    return gds->sorted && gds->bins && gds->dealt && gds->ends && gds->kinds && gds->numbers
+               ? dacp_init(&gds->dacp, batch, rule)
+               : SKRULL_ERR_RESOURCE_EXHAUSTED;
 }
 
 /* Longest first, of equals the lowest sample, each to the least-loaded DP rank. */
@@ -142,22 +151,89 @@ static size_t least_count(const struct gds *gds, size_t first, size_t end)
     return tokens / capacity + (tokens % capacity != 0);
 }
 
+/* Micro-batches of a deal into `n`, those counted twice that mix: uniform cuts in two. */
+static size_t count_kinds(struct gds *gds, size_t first, size_t end, size_t n)
+{
+    size_t count = 0;
+
+    if (gds->batch->options.mix != SKRULL_MIX_UNIFORM) {
+        return n;
+    }
+    memset(gds->kinds, 0, n);
+    for (size_t i = first; i < end; i++) {
+        const struct placement *at = &gds->placements[gds->dealt[i]];
+
+        gds->kinds[at->micro_batch] |= at->group_size > 1 ? KIND_DISTRIBUTED : KIND_LOCAL;
+    }
+    for (size_t m = 0; m < n; m++) {
+        count += gds->kinds[m] == KIND_BOTH ? 2 : 1;
+    }
+    return count;
+}
+
+/* A micro-batch with both kinds becomes two, the distributed first. */
+static void split_kinds(struct gds *gds, size_t first, size_t end, size_t n)
+{
+    uint32_t number = 0;
+
+    if (gds->batch->options.mix != SKRULL_MIX_UNIFORM) {
+        return;
+    }
+    for (size_t m = 0; m < n; m++) {
+        gds->numbers[m] = number;
+        number += gds->kinds[m] == KIND_BOTH ? 2 : 1;
+    }
+    for (size_t i = first; i < end; i++) {
+        struct placement *at = &gds->placements[gds->dealt[i]];
+        const bool is_second = gds->kinds[at->micro_batch] == KIND_BOTH && at->group_size == 1;
+
+        at->micro_batch = gds->numbers[at->micro_batch] + (is_second ? 1 : 0);
+    }
+}
+
+/*
+ * Deals a DP rank's sequences into the least number of micro-batches that works, and cuts those in
+ * two that must be. Where that makes more than an exact count allows, larger numbers are tried, as
+ * fewer of them mix then; if none helps, the one that comes to the fewest is kept, so that the
+ * refusal can name it.
+ */
+static bool deal_bin(struct gds *gds, size_t first, size_t end)
+{
+    const size_t limit = gds->batch->options.micro_batches;
+    size_t best = 0, fewest = SIZE_MAX, last = 0;
+
+    for (size_t n = least_count(gds, first, end); n <= end - first && n < fewest; n++) {
+        size_t count;
+
+        last = n;
+        if (!deal(gds, first, end, n)) {
+            continue;
+        }
+        count = count_kinds(gds, first, end, n);
+        if (count < fewest) {
+            fewest = count;
+            best = n;
+        }
+        if (limit == 0 || count <= limit) {
+            break;
+        }
+    }
+    if (best == 0 || (last != best && !deal(gds, first, end, best))) {
+        return false;
+    }
+    (void)count_kinds(gds, first, end, best);
+    split_kinds(gds, first, end, best);
+    return true;
+}
+
 /* All micro-batches of one DP rank. */
 static int schedule_bin(struct gds *gds, uint32_t dp_rank, struct skrull_error *err)
 {
     const size_t first = dp_rank > 0 ? gds->ends[dp_rank - 1] : 0, end = gds->ends[dp_rank];
-    size_t n;
 
-    if (first == end) {
-        return 0;
-    }
-    n = least_count(gds, first, end);
-    while (!deal(gds, first, end, n)) {
-        if (n == end - first) {
-            return skrull_error_set(err, SKRULL_ERR_INTERNAL,
-                                    "a sequence alone in its micro-batch does not fit");
-        }
-        n++;
+    if (first < end && !deal_bin(gds, first, end)) {
+        return skrull_error_set(err, SKRULL_ERR_INTERNAL,
+                                "a sequence alone in its micro-batch does not fit");
     }
     for (size_t i = first; i < end; i++) {
         gds->placements[gds->dealt[i]].group_first += dp_rank * gds->batch->options.cp;

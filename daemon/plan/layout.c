@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "ckd.h"
+#include "plan/counts.h"
 #include "plan/options.h"
 #include "plan/weights.h"
 
@@ -89,14 +90,15 @@ static uint64_t count_micro_batches(const struct layout *layout)
 {
     struct skrull_rank *ranks = layout->plan->ranks;
     const size_t n_ranks = layout->plan->n_ranks;
-    uint32_t most = 0;
+    const struct skrull_planner_options *options = &layout->batch->options;
+    const uint32_t equal =
+        counts_equal(options, counts_most(layout->placements, layout->batch->n_sequences));
     uint64_t total = 0;
 
     for (uint32_t k = 0; k < layout->batch->n_sequences; k++) {
         const struct placement *at = &layout->placements[k];
         const uint32_t count = at->micro_batch + 1;
 
-        most = count > most ? count : most;
         for (uint32_t r = at->group_first; r < at->group_first + at->group_size; r++) {
             if (ranks[r].n_micro_batches < count) {
                 ranks[r].n_micro_batches = count;
@@ -104,8 +106,8 @@ static uint64_t count_micro_batches(const struct layout *layout)
         }
     }
     for (size_t r = 0; r < n_ranks; r++) {
-        if (layout->batch->options.equal_micro_batches) {
-            ranks[r].n_micro_batches = most;
+        if (options->equal_micro_batches) {
+            ranks[r].n_micro_batches = equal;
         }
         ranks[r].first_micro_batch = total;
         total += ranks[r].n_micro_batches;

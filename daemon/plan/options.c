@@ -4,6 +4,7 @@
 #include "plan/options.h"
 
 #include "ckd.h"
+#include "plan/counts.h"
 #include "plan/degrees.h"
 #include "plan/policy.h"
 
@@ -12,6 +13,14 @@ static void fill_defaults(struct skrull_planner_options *options)
     options->cp_mode = options->cp_mode ? options->cp_mode : SKRULL_CP_MODE_FIXED;
     options->min_degree = options->min_degree ? options->min_degree : 1;
     options->align = options->align ? options->align : 1;
+    /* An exact count is the same on every rank. */
+    options->equal_micro_batches |= options->micro_batches > 0;
+    options->micro_batch_multiple =
+        options->micro_batch_multiple ? options->micro_batch_multiple : 1;
+    options->micro_batch_min = options->micro_batch_min ? options->micro_batch_min : 1;
+    options->micro_batch_order = options->micro_batch_order ? options->micro_batch_order
+                                                            : SKRULL_MICRO_BATCH_ORDER_AS_PLANNED;
+    options->mix = options->mix ? options->mix : SKRULL_MIX_ANY;
     options->shard = options->shard ? options->shard : SKRULL_SHARD_ZIGZAG;
     options->loss = options->loss ? options->loss : SKRULL_LOSS_TOKEN_MEAN;
 }
@@ -25,6 +34,9 @@ static int check_words(const struct skrull_planner_options *options, struct skru
         {"parallel.cp_mode", (int)options->cp_mode, SKRULL_CP_MODE_ELASTIC},
         {"batch.shard", (int)options->shard, SKRULL_SHARD_CONTIGUOUS},
         {"loss", (int)options->loss, SKRULL_LOSS_NONE},
+        {"batch.micro_batch_order", (int)options->micro_batch_order,
+         SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE},
+        {"batch.mix", (int)options->mix, SKRULL_MIX_UNIFORM},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -77,6 +89,7 @@ int options_complete(const struct skrull_planner_options *options,
     rc = check_words(&completed, err);
     rc = rc ? rc : check_grid(&completed, err);
     rc = rc ? rc : check_bucket(&completed, err);
+    rc = rc ? rc : counts_check_options(&completed, err);
     if (rc) {
         return rc;
     }

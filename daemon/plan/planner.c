@@ -10,9 +10,11 @@
 #include "cost/cost.h"
 #include "plan/batch.h"
 #include "plan/bound.h"
+#include "plan/counts.h"
 #include "plan/evaluate.h"
 #include "plan/layout.h"
 #include "plan/options.h"
+#include "plan/order.h"
 #include "plan/policy.h"
 #include "plan_digest.h"
 
@@ -38,6 +40,29 @@ int planner_check_load(const struct skrull_cost_model *cost, uint64_t n_sequence
                                 (unsigned long long)n_sequences, longest);
     }
     return 0;
+}
+
+int planner_check_counts(const struct skrull_planner_options *options, uint64_t n_sequences,
+                         struct skrull_error *err)
+{
+    const struct policy *policy = NULL;
+    const int rc = policy_find(options->policy, &policy, err);
+    uint64_t needed;
+
+    if (rc || options->micro_batches == 0 || policy->place != policy_uniform_place) {
+        return rc;
+    }
+    needed = n_sequences / options->dp + (n_sequences % options->dp != 0); /* one sequence each */
+    if (needed <= options->micro_batches) {
+        return 0;
+    }
+    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                            "batch.micro_batches: %u are too few for policy uniform, which needs "
+                            "%llu for %llu sequences on dp %u: raise it to %llu, or lower "
+                            "batch.global",
+                            options->micro_batches, (unsigned long long)needed,
+                            (unsigned long long)n_sequences, options->dp,
+                            (unsigned long long)needed);
 }
 
 /* Estimate and bound; `options` are completed. */
@@ -95,8 +120,27 @@ static int fill_head(const struct skrull_planner_input *input, const struct poli
     return 0;
 }
 
-/* Placements of the batch by the policy; in scratch. */
-static int place(const struct batch *batch, const struct policy *policy,
+/* An exact count is a limit that a policy may not have been able to keep. */
+static int check_count(const struct batch *batch, const struct policy *policy, uint64_t step,
+                       const struct placement *placements, struct skrull_error *err)
+{
+    const uint32_t limit = batch->options.micro_batches;
+    const uint32_t most = counts_most(placements, batch->n_sequences);
+
+    if (limit == 0 || most <= limit) {
+        return 0;
+    }
+    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                            "batch.micro_batches: %u are too few for step %llu, which needs %u by "
+                            "policy %s (bucket_tokens %u): raise it to %u, or raise "
+                            "batch.bucket_tokens",
+                            limit, (unsigned long long)step, most, policy->name,
+                            batch->options.bucket_tokens, most);
+}
+
+/* Placements of the batch by the policy, within the count and in the order asked for; in scratch.
+ */
+static int place(const struct batch *batch, const struct policy *policy, uint64_t step,
                  struct placement **ret_placements, struct skrull_error *err)
 {
     struct placement *placements =
@@ -107,6 +151,8 @@ static int place(const struct batch *batch, const struct policy *policy,
         return out_of_memory(err);
     }
     rc = policy->place(batch, placements, err);
+    rc = rc ? rc : check_count(batch, policy, step, placements, err);
+    rc = rc ? rc : order_micro_batches(batch, placements, err);
     if (!rc) {
         *ret_placements = placements;
     }
@@ -124,7 +170,7 @@ static int make_plan(const struct skrull_planner_input *input, struct arena *are
 
     rc = policy_find(input->options.policy, &policy, err);
     rc = rc ? rc : batch_init(&batch, input, scratch, err);
-    rc = rc ? rc : place(&batch, policy, &placements, err);
+    rc = rc ? rc : place(&batch, policy, input->step, &placements, err);
     rc = rc ? rc : layout_plan(&batch, placements, arena, &plan, err);
     rc = rc ? rc : fill_head(input, policy, plan, err);
     rc = rc ? rc : time_plan(&batch.options, input->cost, false, plan, scratch, err);

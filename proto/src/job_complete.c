@@ -231,6 +231,37 @@ static int check_weights(const struct skrull_job *job, struct skrull_error *err)
     return 0;
 }
 
+/* What can be said of counts before there is a batch; the planner says it again of its options. */
+static int check_counts(const struct skrull_job *job, struct skrull_error *err)
+{
+    const uint32_t exact = job->batch.micro_batches, multiple = job->batch.micro_batch_multiple;
+    const bool is_auto = job->batch.equal_micro_batches == SKRULL_EQUAL_AUTO;
+
+    if (!job_is_equal_micro_batches(job) && (multiple > 1 || job->batch.micro_batch_min > 1)) {
+        return skrull_error_set(
+            err, SKRULL_ERR_INVALID_ARGUMENT,
+            "batch.%s: %" PRIu32
+            " needs equal counts, batch.equal_micro_batches is %s: set that to "
+            "true, or this to 1",
+            multiple > 1 ? "micro_batch_multiple" : "micro_batch_min",
+            multiple > 1 ? multiple : job->batch.micro_batch_min,
+            is_auto ? "auto, which is false by training.zero_stage and parallel.pp" : "false");
+    }
+    if (exact % multiple != 0) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "batch.micro_batches: %" PRIu32
+                                " is no multiple of batch.micro_batch_multiple = %" PRIu32,
+                                exact, multiple);
+    }
+    if (exact > 0 && exact < job->batch.micro_batch_min) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "batch.micro_batches: %" PRIu32
+                                " is less than batch.micro_batch_min = %" PRIu32,
+                                exact, job->batch.micro_batch_min);
+    }
+    return 0;
+}
+
 static int complete_length(struct skrull_job *job, struct skrull_error *err)
 {
     if (job->epochs && job->steps) {
@@ -286,6 +317,9 @@ int job_complete(struct skrull_job *job, struct skrull_error *err)
         rc = check_weights(job, err);
     }
     if (!rc) {
+        rc = check_counts(job, err);
+    }
+    if (!rc) {
         rc = complete_length(job, err);
     }
     if (!rc) {
@@ -296,6 +330,9 @@ int job_complete(struct skrull_job *job, struct skrull_error *err)
 
 bool job_is_equal_micro_batches(const struct skrull_job *job)
 {
+    if (job->batch.micro_batches > 0) {
+        return true;
+    }
     if (job->batch.equal_micro_batches != SKRULL_EQUAL_AUTO) {
         return job->batch.equal_micro_batches == SKRULL_EQUAL_TRUE;
     }

@@ -31,10 +31,10 @@ static const struct job_word equal_words[] = {
     {"false", "EQUAL_MICRO_BATCHES_FALSE", true}, {NULL, NULL, false}};
 static const struct job_word micro_batch_order_words[] = {
     {"as_planned", "MICRO_BATCH_ORDER_AS_PLANNED", true},
-    {"largest_first", "MICRO_BATCH_ORDER_LARGEST_FIRST", false},
-    {"heavy_middle", "MICRO_BATCH_ORDER_HEAVY_MIDDLE", false}, {NULL, NULL, false}};
+    {"largest_first", "MICRO_BATCH_ORDER_LARGEST_FIRST", true},
+    {"heavy_middle", "MICRO_BATCH_ORDER_HEAVY_MIDDLE", true}, {NULL, NULL, false}};
 static const struct job_word mix_words[] = {
-    {"any", "MIX_ANY", true}, {"uniform", "MIX_UNIFORM", false}, {NULL, NULL, false}};
+    {"any", "MIX_ANY", true}, {"uniform", "MIX_UNIFORM", true}, {NULL, NULL, false}};
 static const struct job_word over_length_words[] = {
     {"reject", "OVER_LENGTH_REJECT", true}, {"truncate", "OVER_LENGTH_TRUNCATE", true},
     {"drop", "OVER_LENGTH_DROP", true}, {NULL, NULL, false}};

@@ -96,6 +96,6 @@ int job_field_parse_number(const struct job_field *field, const char *path, cons
  */
 int job_complete(struct skrull_job *job, struct skrull_error *err);
 
-/* equal_micro_batches of a completed job, auto resolved: true unless zero_stage is 0 or 1 and pp
- * is 1. */
+/* Are the counts of a completed job equal? With an exact count always; with auto unless zero_stage
+ * is 0 or 1 and pp is 1. */
 bool job_is_equal_micro_batches(const struct skrull_job *job);

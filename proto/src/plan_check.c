@@ -216,6 +216,22 @@ static void check_sequences(struct plan_check_state *check, struct place place,
     }
 }
 
+/* mix: uniform is one group size in a rank's micro-batch. */
+static void check_mix(struct plan_check_state *check, struct place place,
+                      const struct skrull_segment *segments, uint32_t n_segments)
+{
+    for (uint32_t i = 1; i < n_segments && check->rules->mix == SKRULL_MIX_UNIFORM; i++) {
+        if (segments[i].group_size != segments[0].group_size) {
+            plan_check_report(check,
+                              "rank %u micro-batch %u: groups of %u and of %u ranks, the job's mix "
+                              "is uniform",
+                              place.rank, place.micro_batch, segments[0].group_size,
+                              segments[i].group_size);
+            return;
+        }
+    }
+}
+
 static void check_micro_batch(struct plan_check_state *check, struct place place,
                               const struct skrull_micro_batch *micro_batch)
 {
@@ -246,7 +262,28 @@ static void check_micro_batch(struct plan_check_state *check, struct place place
             check, "rank %u micro-batch %u: %" PRIu64 " padded tokens, the bucket has %u",
             place.rank, place.micro_batch, padded_tokens, check->rules->bucket_tokens);
     }
+    check_mix(check, place, segments, micro_batch->n_segments);
     check_sequences(check, place, segments, micro_batch->n_segments);
+}
+
+/* Counts that the trainer fixes; each rank is held against them, so that all are equal by it. */
+static void check_count(struct plan_check_state *check, const struct skrull_rank *rank)
+{
+    const struct plan_check_rules *rules = check->rules;
+    const uint32_t n = rank->n_micro_batches;
+
+    if (rules->micro_batches > 0 && n != rules->micro_batches) {
+        plan_check_report(check, "rank %u: %u micro-batches, the job wants %u", rank->data_rank, n,
+                          rules->micro_batches);
+    }
+    if (rules->micro_batch_multiple > 1 && n % rules->micro_batch_multiple != 0) {
+        plan_check_report(check, "rank %u: %u micro-batches, the job wants a multiple of %u",
+                          rank->data_rank, n, rules->micro_batch_multiple);
+    }
+    if (n < rules->micro_batch_min) {
+        plan_check_report(check, "rank %u: %u micro-batches, the job wants at least %u",
+                          rank->data_rank, n, rules->micro_batch_min);
+    }
 }
 
 static void check_rank(struct plan_check_state *check, const struct skrull_rank *rank)
@@ -255,7 +292,8 @@ static void check_rank(struct plan_check_state *check, const struct skrull_rank 
     const struct skrull_micro_batch *micro_batches = plan->micro_batches + rank->first_micro_batch;
     uint32_t n = rank->n_micro_batches;
 
-    if (check->rules->equal_micro_batches) {
+    if (check->rules->equal_micro_batches || check->rules->micro_batches > 0) {
+        check_count(check, rank);
         if (n != plan->ranks[0].n_micro_batches) {
             plan_check_report(
                 check, "rank %u: %u micro-batches, rank 0 has %u, the job wants equal counts",

@@ -23,6 +23,9 @@ struct plan_check_rules {
     enum skrull_shard shard;
     enum skrull_loss loss;
     bool equal_micro_batches;
+    uint32_t micro_batches; /* exact count of every rank, which makes counts equal; 0: free */
+    uint32_t micro_batch_multiple, micro_batch_min; /* with equal counts; 0 or 1: any */
+    enum skrull_mix mix;
     uint64_t n_sequences; /* expected in the batch, 0: not checked */
     /* Fills the sequence of (dataset, row); NULL: lengths are not checked against the index. */
     void (*lookup)(void *arg, uint32_t dataset, uint64_t row, struct plan_check_sequence *ret);

@@ -29,6 +29,12 @@ struct skrull_planner_options {
     uint32_t bucket_tokens, align;
     enum skrull_shard shard;
     bool equal_micro_batches;
+    /* micro_batches: of every rank, dummies included, which makes counts equal; the other two are for
+     * equal counts only. A policy must not use numbers from micro_batches on if it can avoid it: what
+     * needs more is refused after it. */
+    uint32_t micro_batches, micro_batch_multiple, micro_batch_min;
+    enum skrull_micro_batch_order micro_batch_order; /* applied after every policy */
+    enum skrull_mix mix;                             /* for each policy to keep */
     enum skrull_loss loss;
     const char *policy; /* a name of policies.def */
 };
@@ -73,8 +79,9 @@ SKRULL_API uint64_t skrull_planner_longest(const struct skrull_planner_options *
 
 /*
  * Plans one batch: placement by the policy, weights, both digests, estimate and bound. The plan owns
- * its arena; free it with skrull_plan_free. INVALID_ARGUMENT: options, or a sequence that fits nowhere
- * (names it and the limit). RESOURCE_EXHAUSTED: out of memory.
+ * its arena; free it with skrull_plan_free. INVALID_ARGUMENT: options, a sequence that fits nowhere
+ * (names it and the limit), or a batch that needs more than micro_batches (names how many).
+ * RESOURCE_EXHAUSTED: out of memory.
  */
 SKRULL_API int skrull_planner_run(const struct skrull_planner_input *input,
                                   struct skrull_plan **ret_plan, struct skrull_error *err);

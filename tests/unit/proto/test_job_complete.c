@@ -142,14 +142,6 @@ static void test_job_complete__later(void **state)
     refuse(&job, message)
     WITH(job.model.config, "{}", "model.config: {} is not built yet");
     WITH(job.model.flops, SKRULL_FLOPS_EXACT, "model.flops: exact is not built yet");
-    WITH(job.batch.micro_batch_multiple, 2, "batch.micro_batch_multiple: 2 is not built yet");
-    WITH(job.batch.micro_batch_min, 2, "batch.micro_batch_min: 2 is not built yet");
-    WITH(job.batch.micro_batches, 1, "batch.micro_batches: 1 is not built yet");
-    WITH(job.batch.micro_batch_order, SKRULL_MICRO_BATCH_ORDER_LARGEST_FIRST,
-         "batch.micro_batch_order: largest_first is not built yet");
-    WITH(job.batch.micro_batch_order, SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE,
-         "batch.micro_batch_order: heavy_middle is not built yet");
-    WITH(job.batch.mix, SKRULL_MIX_UNIFORM, "batch.mix: uniform is not built yet");
     WITH(data.column, "length", "data[0].column: length is not built yet");
     WITH(data.unit, SKRULL_UNIT_DOCUMENT, "data[0].unit: document is not built yet");
 #undef WITH
@@ -350,6 +342,56 @@ static void test_job_complete__data_sets(void **state)
     refuse(&job, "data[1000].unit: document is not built yet");
 }
 
+/* Counts against one another, and against equal counts. */
+static void test_job_complete__micro_batch_counts(void **state)
+{
+    static const struct {
+        enum skrull_zero_stage zero_stage;
+        uint32_t pp;
+        enum skrull_equal equal;
+        uint32_t exact, multiple, min;
+        const char *message; /* NULL: fine */
+    } rows[] = {
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_AUTO, 0, 65536, 16777216, NULL},
+        {SKRULL_ZERO_STAGE_1, 2, SKRULL_EQUAL_AUTO, 0, 4, 3, NULL},
+        {SKRULL_ZERO_STAGE_1, 1, SKRULL_EQUAL_AUTO, 0, 1, 1, NULL},
+        {SKRULL_ZERO_STAGE_1, 1, SKRULL_EQUAL_AUTO, 0, 4, 1,
+         "batch.micro_batch_multiple: 4 needs equal counts, batch.equal_micro_batches is auto, "
+         "which is false by training.zero_stage and parallel.pp"},
+        {SKRULL_ZERO_STAGE_1, 1, SKRULL_EQUAL_AUTO, 0, 1, 4,
+         "batch.micro_batch_min: 4 needs equal counts"},
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_FALSE, 0, 2, 2,
+         "batch.micro_batch_multiple: 2 needs equal counts, batch.equal_micro_batches is false: "
+         "set that to true, or this to 1"},
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_FALSE, 8, 1, 1, NULL},
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_FALSE, 8, 4, 8, NULL}, /* equal by the exact count */
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_TRUE, 16777216, 65536, 16777216, NULL},
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_TRUE, 9, 4, 1,
+         "batch.micro_batches: 9 is no multiple of batch.micro_batch_multiple = 4"},
+        {SKRULL_ZERO_STAGE_2, 1, SKRULL_EQUAL_TRUE, 8, 4, 9,
+         "batch.micro_batches: 8 is less than batch.micro_batch_min = 9"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct skrull_dataset data;
+        struct skrull_job job = small_job(&data);
+
+        print_message("# row %zu\n", i);
+        job.training.zero_stage = rows[i].zero_stage;
+        job.parallel.pp = rows[i].pp;
+        job.batch.equal_micro_batches = rows[i].equal;
+        job.batch.micro_batches = rows[i].exact;
+        job.batch.micro_batch_multiple = rows[i].multiple;
+        job.batch.micro_batch_min = rows[i].min;
+        if (rows[i].message) {
+            refuse(&job, rows[i].message);
+        } else {
+            accept(&job);
+        }
+    }
+}
+
 static void test_job_complete__length_and_effort(void **state)
 {
     static const char *const good[] = {"low", "default", "high", "1", "1000000000"};
@@ -424,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_job_complete__bucket_and_align),
         cmocka_unit_test(test_job_complete__dimension_order),
         cmocka_unit_test(test_job_complete__data_sets),
+        cmocka_unit_test(test_job_complete__micro_batch_counts),
         cmocka_unit_test(test_job_complete__length_and_effort),
         cmocka_unit_test(test_job_is_equal_micro_batches__table),
     };
