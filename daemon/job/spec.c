@@ -69,7 +69,10 @@ struct skrull_job *spec_copy(struct arena *arena, const struct skrull_job *spec)
     copy->data = copy_array(arena, spec->data, spec->n_data, sizeof(*spec->data));
     copy->info.indexes =
         copy_array(arena, spec->info.indexes, spec->info.n_indexes, sizeof(*spec->info.indexes));
-    if (!copy->data || !copy->info.indexes || own_texts(arena, copy, job_fields)) {
+    copy->info.revisions = copy_array(arena, spec->info.revisions, spec->info.n_revisions,
+                                      sizeof(*spec->info.revisions));
+    if (!copy->data || !copy->info.indexes || !copy->info.revisions ||
+        own_texts(arena, copy, job_fields)) {
         return NULL;
     }
     for (i = 0; i < copy->n_data; i++) {

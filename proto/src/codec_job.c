@@ -22,7 +22,8 @@
     X(truncated)                                                                                   \
     X(steps)                                                                                       \
     X(bucket_tokens)                                                                               \
-    X(longest)
+    X(longest)                                                                                     \
+    X(limit)
 #define INDEX_NUMBERS(X)                                                                           \
     X(count)                                                                                       \
     X(tokens)                                                                                      \
@@ -185,12 +186,34 @@ static int encode_data(struct arena *arena, const struct skrull_job *job, Skrull
 
 static bool is_info_empty(const struct skrull_job_info *info)
 {
-    uint64_t any = info->n_indexes;
+    uint64_t any = info->n_indexes | info->n_revisions;
 
 #define X(name) any |= info->name;
     INFO_NUMBERS(X)
 #undef X
     return any == 0;
+}
+
+static int encode_revisions(struct arena *arena, const struct skrull_job_info *info,
+                            Skrull__V1__JobInfo *message, struct skrull_error *err)
+{
+    message->revisions = ARENA_ARRAY(arena, Skrull__V1__RevisionInfo *, info->n_revisions);
+    if (!message->revisions) {
+        return out_of_memory(err);
+    }
+    for (uint32_t i = 0; i < info->n_revisions; i++) {
+        ProtobufCMessage *base = new_message(arena, &skrull__v1__revision_info__descriptor);
+        Skrull__V1__RevisionInfo *entry = (Skrull__V1__RevisionInfo *)base;
+
+        if (!base) {
+            return out_of_memory(err);
+        }
+        entry->revision = info->revisions[i].revision;
+        entry->first_step = info->revisions[i].first_step;
+        entry->global = info->revisions[i].global;
+        message->revisions[message->n_revisions++] = entry;
+    }
+    return 0;
 }
 
 static int encode_info(struct arena *arena, const struct skrull_job_info *info,
@@ -225,7 +248,7 @@ static int encode_info(struct arena *arena, const struct skrull_job_info *info,
         INDEX_NUMBERS(X)
 #undef X
     }
-    return 0;
+    return encode_revisions(arena, info, ret, err);
 }
 
 int codec_job_encode(struct arena *arena, const struct skrull_job *job,
@@ -371,6 +394,31 @@ static int decode_data(struct arena *arena, const Skrull__V1__Job *message, stru
     return rc;
 }
 
+/* More than a job can have are none, as are batches that no number here can hold. */
+static int decode_revisions(struct arena *arena, const Skrull__V1__JobInfo *message,
+                            struct skrull_job_info *info, struct skrull_error *err)
+{
+    if (message->n_revisions > JOB_MAX_REVISIONS) {
+        return 0;
+    }
+    info->revisions = ARENA_ARRAY(arena, struct skrull_revision_info, message->n_revisions);
+    if (!info->revisions) {
+        return out_of_memory(err);
+    }
+    for (size_t i = 0; i < message->n_revisions; i++) {
+        const Skrull__V1__RevisionInfo *entry = message->revisions[i];
+
+        if (entry->global > UINT32_MAX) {
+            return 0;
+        }
+        info->revisions[i] = (struct skrull_revision_info){.revision = entry->revision,
+                                                           .first_step = entry->first_step,
+                                                           .global = (uint32_t)entry->global};
+    }
+    info->n_revisions = (uint32_t)message->n_revisions;
+    return 0;
+}
+
 /* Output only, so that a caller's nonsense is ignored: a list of another length than `data` is
  * none. */
 static int decode_info(struct arena *arena, const Skrull__V1__JobInfo *message, uint32_t n_data,
@@ -383,7 +431,7 @@ static int decode_info(struct arena *arena, const Skrull__V1__JobInfo *message, 
     INFO_NUMBERS(X)
 #undef X
     if (message->n_indexes == 0 || message->n_indexes != n_data) {
-        return 0;
+        return decode_revisions(arena, message, info, err);
     }
     info->indexes = ARENA_ARRAY(arena, struct skrull_index_info, n_data);
     if (!info->indexes) {
@@ -395,7 +443,7 @@ static int decode_info(struct arena *arena, const Skrull__V1__JobInfo *message, 
         INDEX_NUMBERS(X)
 #undef X
     }
-    return 0;
+    return decode_revisions(arena, message, info, err);
 }
 
 int codec_job_decode(struct arena *arena, const Skrull__V1__Job *message,

@@ -3,9 +3,9 @@
  * server and client alike. Everything decoded lives in the arena; everything packed too.
  *
  * Decoding checks what no field may be: not such a message, nesting, strings that are not UTF-8 or
- * hold NUL or are too long (names 63, paths 4,096, digests and uids 32, request ids 128 bytes), too
- * many list entries (65,536 a list). INVALID_ARGUMENT names the field; RESOURCE_EXHAUSTED: past the
- * arena's budget.
+ * hold NUL or are too long (names 63, paths 4,096, digests and uids 32, request ids and paths of a
+ * mask 128 bytes), too many list entries (65,536 a list, 64 a mask). INVALID_ARGUMENT names the
+ * field; RESOURCE_EXHAUSTED: past the arena's budget.
  */
 #pragma once
 
@@ -28,6 +28,17 @@ struct rpc_bytes {
 struct rpc_create_job {
     struct skrull_job *job;
     const char *request_id; /* "" : none */
+};
+
+#define RPC_MAX_MASK 64
+#define RPC_MAX_MASK_PATH 128 /* bytes */
+
+struct rpc_update_job {
+    struct skrull_job *job;
+    const char *const *mask; /* [n_mask] paths; 0: all fields that are set in the job */
+    size_t n_mask;
+    uint32_t expected_revision; /* 0: any */
+    uint64_t from_step;         /* 0: the first that may be */
 };
 
 struct rpc_name { /* GetJob, DeleteJob */
@@ -120,6 +131,7 @@ enum rpc_health {
                               struct skrull_error *err);
 
 RPC_CODEC(create_job_request, struct rpc_create_job)
+RPC_CODEC(update_job_request, struct rpc_update_job)
 RPC_CODEC(get_job_request, struct rpc_name)
 RPC_CODEC(delete_job_request, struct rpc_name)
 RPC_CODEC(list_jobs_request, struct rpc_list_jobs)

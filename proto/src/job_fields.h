@@ -13,6 +13,7 @@
 #include <skrull/job.h>
 
 #define JOB_MAX_DATA 1024
+#define JOB_MAX_REVISIONS 1024
 #define JOB_PATH_SIZE                                                                              \
     64 /* of any field's path with its place in a list, "data[1023].over_length" */
 #define JOB_ALLOWED_SIZE 160

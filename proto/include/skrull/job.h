@@ -30,6 +30,13 @@ struct skrull_dataset {
     enum skrull_unit unit;
 };
 
+/* Where a revision begins, and how large its batches are. */
+struct skrull_revision_info {
+    uint32_t revision; /* from 1 */
+    uint64_t first_step;
+    uint32_t global; /* sequences in a global batch */
+};
+
 /* Output only: found at creation, kept in the job. */
 struct skrull_job_info {
     uint64_t sequences; /* in an epoch */
@@ -41,6 +48,9 @@ struct skrull_job_info {
     uint64_t longest;                  /* tokens */
     uint32_t n_indexes;                /* 0, or the job's n_data */
     struct skrull_index_info *indexes; /* [n_indexes] */
+    uint64_t limit; /* tokens of the longest sequence that fitted at creation; longer ones were cut or dropped */
+    uint32_t n_revisions;                   /* 0: there is one only; else the job's revision is the last */
+    struct skrull_revision_info *revisions; /* [n_revisions] ascending */
 };
 
 /* Members have the names of the job file; job_fields.c is the table that binds both. */

@@ -87,6 +87,7 @@ static void test_spec_copy__owns_everything(void **state)
 {
     struct job_folder *folder = *state;
     struct skrull_index_info indexes[1] = {{.count = 1, .tokens = 2, .payload_hash = 3}};
+    struct skrull_revision_info revisions[1] = {{1, 0, 8}};
     char name[] = "job", index_path[] = "a.txt", uid[] = "0123";
     struct arena *arena = arena_new(1 << 20);
     struct skrull_job *copy;
@@ -96,16 +97,20 @@ static void test_spec_copy__owns_everything(void **state)
     folder->data[0].index = index_path;
     folder->spec.info.indexes = indexes;
     folder->spec.info.n_indexes = 1;
+    folder->spec.info.revisions = revisions;
+    folder->spec.info.n_revisions = 1;
     copy = spec_copy(arena, job_folder_spec(folder));
     assert_non_null(copy);
     memset(name, 'x', 3);
     memset(index_path, 'x', 5);
     memset(uid, 'x', 4);
     memset(indexes, 0, sizeof(indexes));
+    memset(revisions, 0, sizeof(revisions));
     assert_string_equal(copy->name, "job");
     assert_string_equal(copy->uid, "0123");
     assert_string_equal(copy->data[0].index, "a.txt");
     assert_int_equal(copy->info.indexes[0].payload_hash, 3);
+    assert_int_equal(copy->info.revisions[0].global, 8);
     arena_free(arena);
 }
 

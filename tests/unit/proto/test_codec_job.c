@@ -61,6 +61,8 @@ static void assert_same_fields(const struct job_field *fields, const void *left,
     }
 }
 
+static struct skrull_revision_info revisions[] = {{1, 0, 8}, {2, 64, 8}, {3, 1 << 20, UINT32_MAX}};
+
 static struct skrull_job full_job(struct skrull_dataset data[3],
                                   struct skrull_index_info indexes[3])
 {
@@ -76,7 +78,10 @@ static struct skrull_job full_job(struct skrull_dataset data[3],
                                       .bucket_tokens = 6,
                                       .longest = 7,
                                       .n_indexes = 3,
-                                      .indexes = indexes}};
+                                      .indexes = indexes,
+                                      .limit = 8,
+                                      .n_revisions = COUNT(revisions),
+                                      .revisions = revisions}};
 
     fill_fields(job_fields, &job, 1);
     for (uint32_t i = 0; i < 3; i++) {
@@ -118,6 +123,13 @@ static void test_codec_job_pack__every_field_comes_back(void **state)
     assert_int_equal(back->info.steps, 5);
     assert_int_equal(back->info.bucket_tokens, 6);
     assert_int_equal(back->info.longest, 7);
+    assert_int_equal(back->info.limit, 8);
+    assert_int_equal(back->info.n_revisions, COUNT(revisions));
+    for (size_t i = 0; i < COUNT(revisions); i++) {
+        assert_int_equal(back->info.revisions[i].revision, revisions[i].revision);
+        assert_int_equal(back->info.revisions[i].first_step, revisions[i].first_step);
+        assert_int_equal(back->info.revisions[i].global, revisions[i].global);
+    }
     arena_free(arena);
 }
 
@@ -314,6 +326,38 @@ static void test_codec_job_decode__odd_info_is_none(void **state)
     arena_free(arena);
 }
 
+static void test_codec_job_decode__odd_revisions_are_none(void **state)
+{
+    static Skrull__V1__RevisionInfo *many[JOB_MAX_REVISIONS + 1];
+    Skrull__V1__Job job;
+    Skrull__V1__JobInfo info;
+    Skrull__V1__RevisionInfo entry;
+    struct arena *arena = arena_new(ARENA_BYTES);
+    struct skrull_error err = {0};
+    struct skrull_job *back;
+
+    (void)state;
+    skrull__v1__job__init(&job);
+    skrull__v1__job_info__init(&info);
+    skrull__v1__revision_info__init(&entry);
+    for (size_t i = 0; i <= JOB_MAX_REVISIONS; i++) {
+        many[i] = &entry;
+    }
+    job.info = &info;
+    info.n_revisions = JOB_MAX_REVISIONS;
+    info.revisions = many;
+    assert_int_equal(codec_job_decode(arena, &job, &back, &err), 0);
+    assert_int_equal(back->info.n_revisions, JOB_MAX_REVISIONS);
+    info.n_revisions++;
+    assert_int_equal(codec_job_decode(arena, &job, &back, &err), 0);
+    assert_int_equal(back->info.n_revisions, 0);
+    info.n_revisions = 1;
+    entry.global = (uint64_t)UINT32_MAX + 1;
+    assert_int_equal(codec_job_decode(arena, &job, &back, &err), 0);
+    assert_int_equal(back->info.n_revisions, 0);
+    arena_free(arena);
+}
+
 static void test_codec_job_decode__too_many_data_sets(void **state)
 {
     static Skrull__V1__Dataset *data[JOB_MAX_DATA + 1];
@@ -408,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_codec_job_decode__number_too_large),
         cmocka_unit_test(test_codec_job_decode__unknown_enum_number),
         cmocka_unit_test(test_codec_job_decode__odd_info_is_none),
+        cmocka_unit_test(test_codec_job_decode__odd_revisions_are_none),
         cmocka_unit_test(test_codec_job_decode__too_many_data_sets),
         cmocka_unit_test(test_codec_job_decode__copies_strings),
         cmocka_unit_test(test_codec_job_unpack__garbage),
