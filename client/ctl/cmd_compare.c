@@ -40,6 +40,23 @@ static const char *find_policy(const char *name, size_t len)
     return NULL;
 }
 
+/* A name that is no built policy: still to come, which is said as of a job's, or unknown. */
+static int refuse_policy(const struct ctl *ctl, const char *name, size_t len)
+{
+    char text[64];
+    const struct skrull_planner_options options = {
+        .dp = 1, .cp = 1, .bucket_tokens = 2, .policy = text};
+    struct skrull_error err;
+
+    (void)snprintf(text, sizeof(text), "%.*s", (int)(len < sizeof(text) ? len : sizeof(text) - 1),
+                   name);
+    if (text[0] && skrull_planner_check_options(&options, &err) < 0 &&
+        strstr(err.message, "not built yet")) {
+        return ctl_fail(ctl, &err);
+    }
+    return ctl_misuse(ctl, "--policies: unknown policy %s", text);
+}
+
 /* --policies, or all. Returns the exit status. */
 static int take_policies(const struct ctl *ctl, struct comparison *comparison)
 {
@@ -55,8 +72,7 @@ static int take_policies(const struct ctl *ctl, struct comparison *comparison)
         const char *policy = find_policy(list, len);
 
         if (!policy) {
-            return ctl_misuse(ctl, "--policies: unknown policy %.*s", (int)(len < 60 ? len : 60),
-                              list);
+            return refuse_policy(ctl, list, len);
         }
         if (comparison->n_policies == MAX_POLICIES) {
             return ctl_misuse(ctl, "--policies: more than %d", MAX_POLICIES);

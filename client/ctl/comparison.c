@@ -1,4 +1,5 @@
-/* Measures policies and sums them up: means, nearest-rank quantiles, ratios of means. */
+/* Measures policies and sums them up: means, nearest-rank quantiles, ratios of means; the gap is a
+ * mean of ratios. */
 #include "comparison.h"
 
 #include <inttypes.h>
@@ -36,9 +37,7 @@ static int measure_steps(const struct job *job, const struct comparison_options 
         }
         r = time_plan(job, options, model, plan, err);
         times->iteration_ns[step] = plan->estimate.iteration_ns;
-        if (ckd_add(&times->bound_sum_ns, times->bound_sum_ns, plan->estimate.bound_ns)) {
-            times->bound_sum_ns = INT64_MAX;
-        }
+        times->bound_ns[step] = plan->estimate.bound_ns;
         skrull_plan_free(plan);
         if (r < 0) {
             return r;
@@ -62,9 +61,10 @@ int comparison_measure(const struct job *job, const struct comparison_options *o
     *ret_times = (struct comparison_times){
         .policy = policy,
         .iteration_ns = calloc(options->n_steps, sizeof(int64_t)),
+        .bound_ns = calloc(options->n_steps, sizeof(int64_t)),
         .planning_ns = calloc(options->n_steps, sizeof(int64_t)),
     };
-    if (!ret_times->iteration_ns || !ret_times->planning_ns) {
+    if (!ret_times->iteration_ns || !ret_times->bound_ns || !ret_times->planning_ns) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
                                 "out of memory for %" PRIu64 " steps", options->n_steps);
     }
@@ -87,8 +87,9 @@ int comparison_measure(const struct job *job, const struct comparison_options *o
 void comparison_times_deinit(struct comparison_times *times)
 {
     free(times->iteration_ns);
+    free(times->bound_ns);
     free(times->planning_ns);
-    times->iteration_ns = times->planning_ns = NULL;
+    times->iteration_ns = times->bound_ns = times->planning_ns = NULL;
 }
 
 static int compare_times(const void *a, const void *b)
@@ -124,6 +125,18 @@ static double ratio(int64_t a, int64_t b)
     return a > 0 && b > 0 ? (double)a / (double)b : 0.0;
 }
 
+/* How far the steps lie above their bounds: the mean over the steps, in which a short one counts as
+ * much as a long one. */
+static double mean_gap(const struct comparison_times *times, uint64_t n_steps)
+{
+    double sum = 0.0;
+
+    for (uint64_t i = 0; i < n_steps; i++) {
+        sum += ratio(times->iteration_ns[i] - times->bound_ns[i], times->bound_ns[i]);
+    }
+    return sum / (double)n_steps;
+}
+
 void comparison_row(struct comparison_times *times, const struct comparison_times *uniform,
                     uint64_t n_steps, int64_t step_ns, struct codec_text_comparison_row *ret_row)
 {
@@ -131,9 +144,9 @@ void comparison_row(struct comparison_times *times, const struct comparison_time
 
     if (!times->refused[0]) {
         int64_t mean_ns = mean(times->iteration_ns, n_steps);
-        int64_t bound_ns = times->bound_sum_ns / (int64_t)n_steps;
         int64_t uniform_ns = uniform->refused[0] ? 0 : mean(uniform->iteration_ns, n_steps);
 
+        row.gap = mean_gap(times, n_steps);
         qsort(times->iteration_ns, n_steps, sizeof(int64_t), compare_times);
         qsort(times->planning_ns, n_steps, sizeof(int64_t), compare_times);
         row.mean_ns = mean_ns;
@@ -142,7 +155,6 @@ void comparison_row(struct comparison_times *times, const struct comparison_time
         row.planning_ns = quantile(times->planning_ns, n_steps, 50);
         row.speedup = ratio(uniform_ns, mean_ns);
         row.speedup_with_step = uniform_ns ? ratio(uniform_ns + step_ns, mean_ns + step_ns) : 0.0;
-        row.gap = ratio(mean_ns - bound_ns, bound_ns);
     }
     *ret_row = row;
 }

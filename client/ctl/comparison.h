@@ -17,10 +17,9 @@ struct comparison_options {
 
 /* What one policy did. */
 struct comparison_times {
-    const char *policy;                  /* borrowed */
-    int64_t *iteration_ns, *planning_ns; /* [n_steps] each; owned */
-    int64_t bound_sum_ns;
-    char refused[SKRULL_ERROR_MESSAGE_SIZE]; /* "": it held every batch */
+    const char *policy;                             /* borrowed */
+    int64_t *iteration_ns, *bound_ns, *planning_ns; /* [n_steps] each; owned */
+    char refused[SKRULL_ERROR_MESSAGE_SIZE];        /* "": it held every batch */
 };
 
 /* Plans every step by `policy`. A policy that cannot hold a batch is refused, which is no error.

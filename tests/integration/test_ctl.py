@@ -269,12 +269,20 @@ class Compare(Ctl):
             row.pop("planning_ns"), same.pop("planning_ns")
             self.assertEqual(row, same)
 
-    def test_mean_is_that_of_the_plans(self):
-        times = [int(json.loads(self.out("plan", "make", "-f", self.path("job.yaml"), "--step", str(step), "-o",
-                                         "json"))["estimate"]["iterationNs"]) for step in range(5)]
+    def test_policies_to_come_say_so(self):
+        with open(os.path.join(harness.SOURCE, "daemon/plan/policies.def"), encoding="utf-8") as table:
+            for policy in re.findall(r"^PLANNED\((\w+)\)", table.read(), re.M):
+                self.fails(1, f"policy: {policy} is not built yet", "compare", "-f", "x", "--policies", policy)
+
+    def test_figures_are_those_of_the_plans(self):
+        estimates = [json.loads(self.out("plan", "make", "-f", self.path("job.yaml"), "--step", str(step), "-o",
+                                         "json"))["estimate"] for step in range(5)]
+        times = [int(estimate["iterationNs"]) for estimate in estimates]
+        gaps = [time / int(estimate["boundNs"]) - 1 for time, estimate in zip(times, estimates)]
         row = self.rows("compare", "-f", self.path("job.yaml"), "--steps", "5", "--policies", "skrull")[0]
         self.assertEqual(int(row["mean_ns"]), sum(times) // 5)
         self.assertEqual(int(row["p50_ns"]), sorted(times)[2])
+        self.assertAlmostEqual(float(row["gap"]), sum(gaps) / 5, 12)
 
     def test_barrier_is_no_faster(self):
         for free, bound in zip(self.rows("compare", "-f", self.path("job.yaml"), "--steps", "3"),

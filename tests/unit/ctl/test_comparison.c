@@ -12,12 +12,12 @@
 static void test_comparison_row__figures(void **state)
 {
     int64_t uniform_ns[N] = {400, 400, 800, 400}, planning_ns[N] = {4, 1, 3, 2};
-    int64_t times_ns[N] = {300, 100, 400, 200};
+    int64_t times_ns[N] = {300, 100, 400, 200}, bounds_ns[N] = {300, 50, 320, 160};
     struct comparison_times uniform = {.policy = "uniform", .iteration_ns = uniform_ns};
     struct comparison_times times = {.policy = "skrull",
                                      .iteration_ns = times_ns,
-                                     .planning_ns = planning_ns,
-                                     .bound_sum_ns = 800};
+                                     .bound_ns = bounds_ns,
+                                     .planning_ns = planning_ns};
     struct codec_text_comparison_row row;
 
     (void)state;
@@ -29,7 +29,7 @@ static void test_comparison_row__figures(void **state)
     assert_int_equal(row.planning_ns, 2);
     assert_true(row.speedup >= 2.0 && row.speedup <= 2.0);                       /* 500 / 250 */
     assert_true(row.speedup_with_step > 1.833 && row.speedup_with_step < 1.834); /* 550 / 300 */
-    assert_true(row.gap >= 0.25 && row.gap <= 0.25);                             /* 250 / 200 */
+    assert_true(row.gap >= 0.375 && row.gap <= 0.375); /* (0 + 1 + 1/4 + 1/4) / 4, by step */
     assert_string_equal(row.refused, "");
 }
 
@@ -50,10 +50,12 @@ static void test_comparison_row__refused_has_no_figures(void **state)
 
 static void test_comparison_row__refused_uniform_gives_no_speedup(void **state)
 {
-    int64_t times_ns[N] = {300, 100, 400, 200}, planning_ns[N] = {0};
+    int64_t times_ns[N] = {300, 100, 400, 200}, bounds_ns[N] = {0}, planning_ns[N] = {0};
     struct comparison_times uniform = {.policy = "uniform", .refused = "why"};
-    struct comparison_times times = {
-        .policy = "skrull", .iteration_ns = times_ns, .planning_ns = planning_ns};
+    struct comparison_times times = {.policy = "skrull",
+                                     .iteration_ns = times_ns,
+                                     .bound_ns = bounds_ns,
+                                     .planning_ns = planning_ns};
     struct codec_text_comparison_row row;
 
     (void)state;
