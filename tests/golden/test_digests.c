@@ -50,8 +50,9 @@ static void set_lengths(struct fixture *fixture)
 
     fixture->random = 20250926;
     for (size_t k = 0; k < N_SEQUENCES; k++) {
-        const uint32_t length =
-            1 + (fixture_random(fixture, 131072) >> fixture_random(fixture, 14));
+        /* A draw a statement: within one, compilers may take them in either order. */
+        const uint32_t draw = fixture_random(fixture, 131072);
+        const uint32_t length = 1 + (draw >> fixture_random(fixture, 14));
 
         lengths[k] = length < longest ? length : longest;
     }
