@@ -22,7 +22,6 @@ struct magic {
 
 /* clang-format off */
 static const struct magic magics[] = {
-    {"MMIDIDX\0\0",              9, 0,   1, "megatron or fairseq .idx (MMIDIDX)", TO_TEXT},
     {"TNTIDX\0\0",               8, 0,   1, "legacy fairseq .idx (TNTIDX)", TO_TEXT},
     {"HUFFIDX\0\0",              9, 0,   1, "fairseq huffman .idx (HUFFIDX)", TO_TEXT},
     {"PK\x03\x04",               4, 0,   1, "npz (or another zip)", "numpy.savetxt(PATH, lengths, fmt='%d') writes text"},
@@ -54,7 +53,7 @@ static const struct magic magics[] = {
 /* What `format` may say one day; the names of formats.def are known already. */
 static const char *const names_to_come[] = {
     "arrow", "csv", "datatrove", "deepspeed", "energon", "fairseq", "internevo", "json", "jsonl",
-    "litdata", "llmc", "mds", "megatron", "nanogpt", "npz", "olmo", "parquet", "tsv", "xtuner",
+    "litdata", "llmc", "mds", "nanogpt", "npz", "olmo", "parquet", "tsv", "xtuner",
 };
 
 /* A folder is a data set of the format whose file or folder it holds. */

@@ -25,6 +25,7 @@ struct index_source {
     const struct decoder *decoder;       /* NULL: not compressed */
     const char *column;                  /* what holds the lengths; NULL or "": the obvious one */
     enum skrull_unit unit;
+    int is_forced; /* the format was asked for */
     uint64_t max_count, max_decoded;
 };
 

@@ -178,6 +178,7 @@ int index_open(int fd, const char *path, const struct index_options *options,
     if (name[0] == '\0' || strcmp(name, "auto") == 0) {
         status = by_content(&source, &format, err);
     } else {
+        source.is_forced = 1;
         status = by_name(name, source.path, &format, err);
     }
     status = status < 0 ? status : check_options(format, &source, err);

@@ -17,8 +17,6 @@ static void test_detect__magics(void **state)
         size_t size;
         const char *message;
     } cases[] = {
-        {BYTES("MMIDIDX\0\0\1\0\0\0\0\0\0\0"),
-         "MMIDIDX) is not built yet; write the lengths as text"},
         {BYTES("TNTIDX\0\0\1\0\0\0\0\0\0\0"), "TNTIDX) is not built yet"},
         {BYTES("HUFFIDX\0\0\1\0\0\0"), "HUFFIDX) is not built yet"},
         {BYTES("PK\x03\x04\x14\0"), "npz (or another zip) is not built yet"},
