@@ -20,16 +20,34 @@
 #define MARGIN 40 /* columns beside a bar */
 #define MAX_BAR 60
 
+static int find_unit(const struct ctl *ctl, enum skrull_unit *ret_unit)
+{
+    const char *unit = ctl_text(ctl, "--unit");
+
+    if (!unit || strcmp(unit, "sequence") == 0) {
+        *ret_unit = SKRULL_UNIT_SEQUENCE;
+    } else if (strcmp(unit, "document") == 0) {
+        *ret_unit = SKRULL_UNIT_DOCUMENT;
+    } else {
+        return ctl_misuse(ctl, "--unit %s: sequence and document are known", unit);
+    }
+    return CTL_DONE;
+}
+
 /* Opens operand 0 and reads all of it. Returns the exit status. */
 static int open_index(const struct ctl *ctl, struct length_index **ret_idx)
 {
-    const struct index_options options = {.format = ctl_text(ctl, "--format")};
+    struct index_options options = {.format = ctl_text(ctl, "--format"),
+                                    .column = ctl_text(ctl, "--column")};
     const char *path = ctl->operands[0];
     _cleanup_(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct length_index *idx;
     struct skrull_error err;
     uint64_t ignored;
 
+    if (find_unit(ctl, &options.unit) != CTL_DONE) {
+        return CTL_USAGE;
+    }
     if (fd < 0) {
         int code = errno == ENOENT || errno == ENOTDIR ? SKRULL_ERR_NOT_FOUND : SKRULL_ERR_UNKNOWN;
 

@@ -65,7 +65,8 @@ static int find_path(const char *path, const struct job_roots *roots, const stru
 static int read_index(struct dataset *dataset, const struct skrull_dataset *spec,
                       const struct job_roots *roots, int fd, struct skrull_error *err)
 {
-    struct index_options options = {.format = spec->format};
+    struct index_options options = {
+        .format = spec->format, .column = spec->column, .unit = spec->unit};
     struct stat after;
     int result;
 

@@ -39,7 +39,7 @@ static const struct job_word over_length_words[] = {
     {"reject", "OVER_LENGTH_REJECT", true}, {"truncate", "OVER_LENGTH_TRUNCATE", true},
     {"drop", "OVER_LENGTH_DROP", true}, {NULL, NULL, false}};
 static const struct job_word unit_words[] = {
-    {"sequence", "UNIT_SEQUENCE", true}, {"document", "UNIT_DOCUMENT", false}, {NULL, NULL, false}};
+    {"sequence", "UNIT_SEQUENCE", true}, {"document", "UNIT_DOCUMENT", true}, {NULL, NULL, false}};
 static const struct job_word order_words[] = {
     {"shuffle", "ORDER_SHUFFLE", true}, {"sequential", "ORDER_SEQUENTIAL", true},
     {"sorted", "ORDER_SORTED", true}, {NULL, NULL, false}};

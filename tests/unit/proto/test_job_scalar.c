@@ -251,7 +251,7 @@ static const struct word_row words[] = {
      1},
     {"batch.mix", "MIX", {"any", "uniform"}, 0, 1},
     {"data.over_length", "OVER_LENGTH", {"reject", "truncate", "drop"}, 0, 1},
-    {"data.unit", "UNIT", {"sequence", "document"}, 2, 1},
+    {"data.unit", "UNIT", {"sequence", "document"}, 0, 1},
     {"order", "ORDER", {"shuffle", "sequential", "sorted"}, 0, 1},
     {"last_batch", "LAST_BATCH", {"drop", "keep", "wrap"}, 0, 1},
     {"loss", "LOSS", {"token_mean", "sequence_mean", "none"}, 0, 1},
@@ -325,7 +325,7 @@ static const struct text_row texts[] = {
     {"parallel.order", "tp-cp-ep-dp-pp", 14, false, false, false},
     {"data.index", NULL, 4095, true, false, true},
     {"data.format", "auto", 63, false, false, true},
-    {"data.column", NULL, 255, false, true, false},
+    {"data.column", NULL, 255, false, false, true},
     {"effort", "default", 63, false, false, false},
     {"policy", "skrull", 63, false, false, true},
 };
