@@ -9,6 +9,7 @@
 #include "base/map.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -23,7 +24,8 @@ struct slot {
 };
 
 static struct slot slots[MAP_MAX];
-static struct sigaction previous;
+static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sigaction previous; /* written before our handler stands */
 static uintptr_t page_size;
 
 static struct slot *slot_at(uintptr_t address)
@@ -68,10 +70,17 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 void map_guard_install(void)
 {
     struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
+    struct sigaction current;
 
-    page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
     (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGBUS, &action, &previous);
+    (void)pthread_mutex_lock(&install_lock);
+    (void)sigaction(SIGBUS, NULL, &current);
+    if (!(current.sa_flags & SA_SIGINFO) || current.sa_sigaction != on_sigbus) {
+        page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+        previous = current;
+        (void)sigaction(SIGBUS, &action, NULL);
+    }
+    (void)pthread_mutex_unlock(&install_lock);
 }
 
 /* Takes a free slot, or NULL. */

@@ -16,7 +16,8 @@
 
 /*
  * Handles SIGBUS for the mappings of this file; any other fault goes to the handler that was there
- * before. Once, from main, before threads read mappings. Without it a lost page ends the process.
+ * before. Called before mappings are read; again is harmless, and right where somebody else may
+ * have taken the signal meanwhile. Any thread. Without it a lost page ends the process.
  */
 void map_guard_install(void);
 
