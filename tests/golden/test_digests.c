@@ -29,6 +29,10 @@ struct golden {
     enum skrull_loss loss;
     const char *digest;
     int64_t iteration_ns, bound_ns;
+    /* Of GOLDEN_WITH. */
+    uint32_t micro_batches, micro_batch_multiple, micro_batch_min;
+    enum skrull_micro_batch_order micro_batch_order;
+    enum skrull_mix mix;
 };
 
 #define ZIGZAG SKRULL_SHARD_ZIGZAG
@@ -36,11 +40,16 @@ struct golden {
 #define TOKEN_MEAN SKRULL_LOSS_TOKEN_MEAN
 #define SEQUENCE_MEAN SKRULL_LOSS_SEQUENCE_MEAN
 #define NONE SKRULL_LOSS_NONE
-#define GOLDEN(...) {__VA_ARGS__},
+#define LARGEST_FIRST SKRULL_MICRO_BATCH_ORDER_LARGEST_FIRST
+#define HEAVY_MIDDLE SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE
+#define UNIFORM SKRULL_MIX_UNIFORM
+#define GOLDEN(...) GOLDEN_WITH(__VA_ARGS__, 0, 0, 0, 0, 0)
+#define GOLDEN_WITH(...) {__VA_ARGS__},
 static const struct golden goldens[] = {
 #include "golden/digests.def"
 };
 #undef GOLDEN
+#undef GOLDEN_WITH
 
 /* Lengths over five orders of magnitude, as fits; by integer arithmetic alone. */
 static void set_lengths(struct fixture *fixture)
@@ -72,6 +81,11 @@ static struct skrull_plan *plan_golden(const struct golden *golden)
     fixture.input.options.shard = golden->shard;
     fixture.input.options.equal_micro_batches = golden->equal_micro_batches;
     fixture.input.options.loss = golden->loss;
+    fixture.input.options.micro_batches = golden->micro_batches;
+    fixture.input.options.micro_batch_multiple = golden->micro_batch_multiple;
+    fixture.input.options.micro_batch_min = golden->micro_batch_min;
+    fixture.input.options.micro_batch_order = golden->micro_batch_order;
+    fixture.input.options.mix = golden->mix;
     set_lengths(&fixture);
     plan = fixture_plan(&fixture, golden->policy);
     fixture_deinit(&fixture);
@@ -98,18 +112,28 @@ static void test_skrull_planner_run__digests_are_golden(void **state)
 static void print_goldens(void)
 {
     static const char *const losses[] = {"", "TOKEN_MEAN", "SEQUENCE_MEAN", "NONE"};
+    static const char *const orders[] = {"0", "0", "LARGEST_FIRST", "HEAVY_MIDDLE"};
 
     for (size_t i = 0; i < sizeof(goldens) / sizeof(goldens[0]); i++) {
         const struct golden *golden = &goldens[i];
+        const bool has_more = golden->micro_batches || golden->micro_batch_multiple ||
+                              golden->micro_batch_order || golden->mix;
         struct skrull_plan *plan = plan_golden(golden);
         char digest[SKRULL_DIGEST_HEX_SIZE];
 
         skrull_digest_to_hex(plan->digest, digest);
-        printf("GOLDEN(\"%s\", %u, %u, %u, %u, %s, %s, %s,\n       \"%s\", %lld, %lld)\n",
-               golden->policy, golden->dp, golden->cp, golden->bucket_tokens, golden->align,
+        printf("%s(\"%s\", %u, %u, %u, %u, %s, %s, %s,\n       \"%s\", %lld, %lld",
+               has_more ? "GOLDEN_WITH" : "GOLDEN", golden->policy, golden->dp, golden->cp,
+               golden->bucket_tokens, golden->align,
                golden->shard == ZIGZAG ? "ZIGZAG" : "CONTIGUOUS",
                golden->equal_micro_batches ? "true" : "false", losses[golden->loss], digest,
                (long long)plan->estimate.iteration_ns, (long long)plan->estimate.bound_ns);
+        if (has_more) {
+            printf(",\n       %u, %u, %u, %s, %s", golden->micro_batches,
+                   golden->micro_batch_multiple, golden->micro_batch_min,
+                   orders[golden->micro_batch_order], golden->mix ? "UNIFORM" : "0");
+        }
+        printf(")\n");
         skrull_plan_free(plan);
     }
 }

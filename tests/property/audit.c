@@ -135,6 +135,10 @@ static int audit_micro_batch(struct audit *audit, uint32_t rank, uint32_t m)
         if (i > 0 && !is_ordered(&segment[-1], segment)) {
             return fault(audit, "rank %u micro-batch %u: out of order at %u", rank, m, i);
         }
+        if (i > 0 && audit->options->mix == SKRULL_MIX_UNIFORM &&
+            segment->group_size != segment[-1].group_size) {
+            return fault(audit, "rank %u micro-batch %u: two group sizes", rank, m);
+        }
         tokens += segment->token_end - segment->token_begin;
         padded_tokens += segment->padded_tokens;
         audit->parts[audit->n_parts++] = part;
@@ -145,6 +149,23 @@ static int audit_micro_batch(struct audit *audit, uint32_t rank, uint32_t m)
     }
     if (tokens != micro_batch->tokens || padded_tokens != micro_batch->padded_tokens) {
         return fault(audit, "rank %u micro-batch %u: its sums are wrong", rank, m);
+    }
+    return 0;
+}
+
+/* Equal counts, and those that the trainer fixes. */
+static int audit_count(const struct audit *audit, const struct skrull_rank *row)
+{
+    const struct skrull_planner_options *options = audit->options;
+    const uint32_t n = row->n_micro_batches;
+
+    if (n != audit->plan->ranks[0].n_micro_batches) {
+        return fault(audit, "rank %u has %u micro-batches, rank 0 has %u", row->data_rank, n,
+                     audit->plan->ranks[0].n_micro_batches);
+    }
+    if ((options->micro_batches && n != options->micro_batches) || n < options->micro_batch_min ||
+        (options->micro_batch_multiple && n % options->micro_batch_multiple)) {
+        return fault(audit, "rank %u has %u micro-batches", row->data_rank, n);
     }
     return 0;
 }
@@ -161,11 +182,8 @@ static int audit_rank(struct audit *audit, uint32_t rank)
             return 1;
         }
     }
-    if (audit->options->equal_micro_batches) {
-        return row->n_micro_batches == audit->plan->ranks[0].n_micro_batches
-                   ? 0
-                   : fault(audit, "rank %u has %u micro-batches, rank 0 has %u", rank,
-                           row->n_micro_batches, audit->plan->ranks[0].n_micro_batches);
+    if (random_case_is_equal(audit->random)) {
+        return audit_count(audit, row);
     }
     if (row->n_micro_batches > 0 &&
         audit->plan->micro_batches[row->first_micro_batch + row->n_micro_batches - 1].dummy) {

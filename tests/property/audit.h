@@ -23,6 +23,11 @@ int audit_plan(const struct random_case *random, const struct skrull_plan *plan,
 /* Rank and plan digests from the layout that skrull/plan.h states; the same returns. */
 int audit_digests(const struct skrull_plan *plan, char ret_message[AUDIT_MESSAGE_SIZE]);
 
+/* Do micro-batches stand as micro_batch_order asks, by the times that they take alone? The same
+ * returns. */
+int audit_order(const struct random_case *random, const struct skrull_plan *plan,
+                char ret_message[AUDIT_MESSAGE_SIZE]);
+
 /* Is the plan's estimate what the model says, here and with the paper's barrier? The same returns.
  * The plan's estimates are left as they were. */
 int audit_estimate(const struct random_case *random, struct skrull_plan *plan,

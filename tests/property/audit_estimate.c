@@ -57,8 +57,7 @@ static void run_own_part(struct clocks *clocks, uint32_t rank, uint32_t m)
     int64_t local_ns, exchange_ns = 0, unused_ns;
     uint64_t tokens;
 
-    if (!micro_batch ||
-        (micro_batch->n_segments == 0 && !clocks->random->input.options.equal_micro_batches)) {
+    if (!micro_batch || (micro_batch->n_segments == 0 && !random_case_is_equal(clocks->random))) {
         return;
     }
     add_up(clocks, micro_batch, 1, &local_ns, &tokens);
@@ -103,28 +102,41 @@ static void run_group(struct clocks *clocks, uint32_t first, uint32_t size, uint
     }
 }
 
+static void run_micro_batch(struct clocks *clocks, uint32_t m, bool barrier)
+{
+    const uint32_t n_ranks = (uint32_t)clocks->plan->n_ranks;
+
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        run_own_part(clocks, r, m);
+    }
+    for (uint32_t size = 2; size <= n_ranks; size++) {
+        for (uint32_t first = 0; first + size <= n_ranks; first += size) {
+            run_group(clocks, first, size, m);
+        }
+    }
+    for (uint32_t r = 0; barrier && r < n_ranks; r += clocks->plan->cp) {
+        wait_for_each_other(clocks, r, clocks->plan->cp);
+    }
+}
+
+/* Micro-batches of the longest of ranks [first, end). */
+static uint32_t count_micro_batches(const struct skrull_plan *plan, uint32_t first, uint32_t end)
+{
+    uint32_t most = 0;
+
+    for (uint32_t r = first; r < end; r++) {
+        most = plan->ranks[r].n_micro_batches > most ? plan->ranks[r].n_micro_batches : most;
+    }
+    return most;
+}
+
 static void run(struct clocks *clocks, bool barrier)
 {
     const uint32_t n_ranks = (uint32_t)clocks->plan->n_ranks;
-    uint32_t most = 0;
+    const uint32_t most = count_micro_batches(clocks->plan, 0, n_ranks);
 
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        most = clocks->plan->ranks[r].n_micro_batches > most
-                   ? clocks->plan->ranks[r].n_micro_batches
-                   : most;
-    }
     for (uint32_t m = 0; m < most; m++) {
-        for (uint32_t r = 0; r < n_ranks; r++) {
-            run_own_part(clocks, r, m);
-        }
-        for (uint32_t size = 2; size <= n_ranks; size++) {
-            for (uint32_t first = 0; first + size <= n_ranks; first += size) {
-                run_group(clocks, first, size, m);
-            }
-        }
-        for (uint32_t r = 0; barrier && r < n_ranks; r += clocks->plan->cp) {
-            wait_for_each_other(clocks, r, clocks->plan->cp);
-        }
+        run_micro_batch(clocks, m, barrier);
     }
 }
 
@@ -195,4 +207,64 @@ int audit_estimate(const struct random_case *random, struct skrull_plan *plan,
         return 1;
     }
     return 0;
+}
+
+/* Time of each micro-batch by itself, of the slowest of ranks [first, end). */
+static void time_each(const struct random_case *random, const struct skrull_plan *plan,
+                      uint32_t first, uint32_t end, int64_t *ret_times_ns)
+{
+    const uint32_t n = count_micro_batches(plan, first, end);
+
+    for (uint32_t m = 0; m < n; m++) {
+        struct clocks clocks = {.random = random, .plan = plan};
+
+        run_micro_batch(&clocks, m, false);
+        ret_times_ns[m] = 0;
+        for (uint32_t r = first; r < end; r++) {
+            ret_times_ns[m] =
+                clocks.now_ns[r] > ret_times_ns[m] ? clocks.now_ns[r] : ret_times_ns[m];
+        }
+    }
+}
+
+/* Walks from the one that must be the longest to the shortest. */
+static int audit_descent(const int64_t *times_ns, uint32_t n, bool from_middle,
+                         char ret_message[AUDIT_MESSAGE_SIZE])
+{
+    uint32_t at = from_middle ? (n - 1) / 2 : 0, next;
+
+    for (uint32_t i = 1; i < n; i++, at = next) {
+        next = !from_middle ? i : i % 2 ? at + i : at - i;
+        if (times_ns[next] > times_ns[at]) {
+            (void)snprintf(ret_message, AUDIT_MESSAGE_SIZE,
+                           "of %u micro-batches %u takes longer than %u by itself", n, next, at);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int audit_order(const struct random_case *random, const struct skrull_plan *plan,
+                char ret_message[AUDIT_MESSAGE_SIZE])
+{
+    const struct skrull_planner_options *options = &random->input.options;
+    const uint32_t n_ranks = options->dp * options->cp;
+    const uint32_t size = options->cp_mode == SKRULL_CP_MODE_ELASTIC ? n_ranks : options->cp;
+    int result = 0;
+
+    if (options->micro_batch_order < SKRULL_MICRO_BATCH_ORDER_LARGEST_FIRST) {
+        return 0;
+    }
+    for (uint32_t first = 0; first < n_ranks && result == 0; first += size) {
+        const uint32_t n = count_micro_batches(plan, first, first + size);
+        int64_t *times_ns = calloc(n + 1, sizeof(*times_ns));
+
+        assert_non_null(times_ns);
+        time_each(random, plan, first, first + size, times_ns);
+        result = audit_descent(times_ns, n,
+                               options->micro_batch_order == SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE,
+                               ret_message);
+        free(times_ns);
+    }
+    return result;
 }

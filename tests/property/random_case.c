@@ -103,7 +103,29 @@ static void choose_options(uint64_t *state, struct skrull_planner_options *optio
     options->shard = 1 + random_below(state, 2);
     options->loss = 1 + random_below(state, 3);
     options->equal_micro_batches = random_below(state, 2);
+    options->micro_batch_order = random_below(state, 4); /* 0: not given */
+    options->mix = random_below(state, 3);
+    if (options->equal_micro_batches && random_below(state, 2)) {
+        options->micro_batch_multiple = random_below(state, 7);
+        options->micro_batch_min = random_below(state, 12);
+    }
     choose_degrees(state, options);
+}
+
+/* An exact count that any policy can keep: one sequence a micro-batch at least. */
+static void choose_exact_count(struct random_case *random)
+{
+    struct skrull_planner_options *options = &random->input.options;
+    uint32_t multiple = options->micro_batch_multiple ? options->micro_batch_multiple : 1;
+    uint32_t exact = (uint32_t)random->input.n_sequences + random_below(&random->state, 8);
+
+    if (exact > 64 || random_below(&random->state, 4)) {
+        return;
+    }
+    exact = exact < options->micro_batch_min ? options->micro_batch_min : exact;
+    options->micro_batches = (exact + multiple - 1) / multiple * multiple;
+    options->equal_micro_batches &= random_below(&random->state, 2) || multiple > 1 ||
+                                    options->micro_batch_min > 1; /* it is implied */
 }
 
 /* How long sequences are in this batch. */
@@ -185,6 +207,7 @@ static struct random_case *fill(uint64_t seed, uint32_t dp, uint32_t cp, const c
         fail_msg("%s", err.message);
     }
     choose_sequences(random);
+    choose_exact_count(random);
     cost.preset = presets[random_below(&random->state, 2)];
     assert_int_equal(skrull_cost_model_new(&cost, &random->cost, NULL), 0);
     random->input.cost = random->cost;
@@ -240,6 +263,10 @@ void random_case_print(const struct random_case *random)
     print_message("# bucket_tokens %u, align %u, shard %d, equal_micro_batches %d, loss %d\n",
                   options->bucket_tokens, options->align, (int)options->shard,
                   options->equal_micro_batches, (int)options->loss);
+    print_message("# micro_batches %u, micro_batch_multiple %u, micro_batch_min %u, "
+                  "micro_batch_order %d, mix %d\n",
+                  options->micro_batches, options->micro_batch_multiple, options->micro_batch_min,
+                  (int)options->micro_batch_order, (int)options->mix);
     print_message("# %zu sequences:", random->input.n_sequences);
     for (size_t k = 0; k < random->input.n_sequences && k < 32; k++) {
         print_message(" %u", random->sequences[k].length);

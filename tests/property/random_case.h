@@ -42,6 +42,12 @@ void random_case_free(struct random_case *random);
 struct random_case *random_case_on_grid(const struct random_rounds *rounds, uint32_t dp,
                                         uint32_t cp, const char *policy);
 
+/* Do all ranks have the same number of micro-batches? */
+static inline bool random_case_is_equal(const struct random_case *random)
+{
+    return random->input.options.equal_micro_batches || random->input.options.micro_batches > 0;
+}
+
 /* A number below `limit`; one up to `most`, all magnitudes alike. Both advance `state`. */
 uint32_t random_below(uint64_t *state, uint32_t limit);
 uint32_t random_magnitude(uint64_t *state, uint32_t most);

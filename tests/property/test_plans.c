@@ -81,6 +81,10 @@ static void check_case(const struct random_case *random, const struct skrull_pla
                                       .shard = options.shard,
                                       .loss = options.loss,
                                       .equal_micro_batches = options.equal_micro_batches,
+                                      .micro_batches = options.micro_batches,
+                                      .micro_batch_multiple = options.micro_batch_multiple,
+                                      .micro_batch_min = options.micro_batch_min,
+                                      .mix = options.mix,
                                       .n_sequences = random->input.n_sequences};
     if (plan_check(plan, &rules, keep_first, &checked)) {
         fail_case(random, checked.first_fault);
@@ -93,7 +97,7 @@ static void hold(const struct random_case *random, struct skrull_plan *plan)
     char message[AUDIT_MESSAGE_SIZE];
 
     if (audit_plan(random, plan, message) || audit_digests(plan, message) ||
-        audit_estimate(random, plan, message)) {
+        audit_order(random, plan, message) || audit_estimate(random, plan, message)) {
         fail_case(random, message);
     }
     check_case(random, plan);

@@ -113,6 +113,66 @@ static void test_job_check_plan__number_of_sequences(void **state)
     job_unref(other);
 }
 
+/* Every option of the job that limits a plan is held: a job that differs in one alone refuses it.
+ */
+static void test_job_check_plan__options_of_micro_batches(void **state)
+{
+    static const uint32_t lengths[][2] = {{1, 3000}, {7, 900}, {0, 0}};
+    struct job_folder *folder = *state;
+    struct skrull_plan *plan = NULL;
+    struct search search = {.says = ""};
+    struct skrull_job other;
+    struct job *job;
+
+    job_folder_write(folder, "a.txt", lengths);
+    folder->spec.batch.micro_batches = 6;
+    folder->spec.batch.micro_batch_multiple = 3;
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 0, &plan, NULL, NULL), 0);
+    assert_int_equal(plan->ranks[0].n_micro_batches, 6);
+    assert_int_equal(job_check_plan(job, plan, search_fault, &search, NULL), 0);
+#define EXPECT(member, value, words)                                                               \
+    other = *job_spec(job);                                                                        \
+    other.batch.member = value;                                                                    \
+    search = (struct search){.says = words};                                                       \
+    assert_int_equal(job_check_plan_unseen(&other, plan, search_fault, &search, NULL),             \
+                     PLAN_CHECK_UNSOUND);                                                          \
+    assert_true(search.is_found)
+    EXPECT(micro_batches, 9, "rank 7: 6 micro-batches, the job wants 9");
+    EXPECT(micro_batch_multiple, 4, "rank 0: 6 micro-batches, the job wants a multiple of 4");
+    EXPECT(micro_batch_min, 8, "rank 0: 6 micro-batches, the job wants at least 8");
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
+static void test_job_check_plan__uniform_mix(void **state)
+{
+    static const uint32_t lengths[][2] = {{2, 3000}, {6, 100}, {0, 0}};
+    struct job_folder *folder = *state;
+    struct skrull_plan *plan = NULL;
+    struct search search = {.says = "the job's mix is uniform"};
+    struct skrull_job other;
+    struct job *job;
+
+    job_folder_write(folder, "a.txt", lengths);
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 0, &plan, NULL, NULL), 0);
+    other = *job_spec(job);
+    other.batch.mix = SKRULL_MIX_UNIFORM;
+    assert_int_equal(job_check_plan_unseen(&other, plan, search_fault, &search, NULL),
+                     PLAN_CHECK_UNSOUND);
+    assert_true(search.is_found);
+    skrull_plan_free(plan);
+    job_unref(job);
+    folder->spec.batch.mix = SKRULL_MIX_UNIFORM;
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 0, &plan, NULL, NULL), 0);
+    search = (struct search){.says = ""};
+    assert_int_equal(job_check_plan(job, plan, search_fault, &search, NULL), 0);
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
 /* Without the indexes the limits and the head are still held. */
 static void test_job_check_plan_unseen__rules_without_rows(void **state)
 {
@@ -145,6 +205,8 @@ int main(void)
         WITH_FOLDER(test_job_check_plan__another_head),
         WITH_FOLDER(test_job_check_plan__without_identity),
         WITH_FOLDER(test_job_check_plan__number_of_sequences),
+        WITH_FOLDER(test_job_check_plan__options_of_micro_batches),
+        WITH_FOLDER(test_job_check_plan__uniform_mix),
         WITH_FOLDER(test_job_check_plan_unseen__rules_without_rows),
     };
 

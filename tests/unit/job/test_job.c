@@ -145,6 +145,35 @@ static void test_job_open__refused(void **state)
     job_folder_expect_refused(folder, SKRULL_ERR_INVALID_ARGUMENT, "gpt-17");
 }
 
+/* Certain at creation: `uniform` runs one sequence a micro-batch. Of others each step must tell. */
+static void test_job_open__too_few_micro_batches(void **state)
+{
+    static const uint32_t long_ones[][2] = {{64, FOLDER_LIMIT}, {0, 0}};
+    struct job_folder *folder = *state;
+    struct skrull_error err = {0};
+    struct skrull_plan *plan = NULL;
+    struct job *job;
+
+    job_folder_write(folder, "a.txt", long_ones);
+    folder->spec.batch.micro_batches = 3;
+    folder->spec.policy = "uniform";
+    job_folder_expect_refused(folder, SKRULL_ERR_INVALID_ARGUMENT,
+                              "batch.micro_batches: 3 are too few for policy uniform, which needs "
+                              "4 for 8 sequences on dp 2");
+    folder->spec.policy = "skrull";
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 5, &plan, NULL, &err), SKRULL_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "3 are too few for step 5, which needs 4"));
+    assert_null(plan);
+    job_unref(job);
+    folder->spec.batch.micro_batches = 4;
+    folder->spec.policy = "uniform";
+    job = job_folder_open(folder);
+    assert_int_equal(job_plan(job, 5, &plan, NULL, NULL), 0);
+    skrull_plan_free(plan);
+    job_unref(job);
+}
+
 static void test_job_open__policy_decides_the_limit(void **state)
 {
     static const uint32_t pairs[][2] = {{8, 4001}, {0, 0}};
@@ -524,6 +553,7 @@ int main(void)
         WITH_FOLDER(test_job_open__too_few_sequences),
         WITH_FOLDER(test_job_open__steps),
         WITH_FOLDER(test_job_open__refused),
+        WITH_FOLDER(test_job_open__too_few_micro_batches),
         WITH_FOLDER(test_job_open__policy_decides_the_limit),
         WITH_FOLDER(test_job_open__own_copy_of_the_spec),
         WITH_FOLDER(test_job_open__with_its_own_info),

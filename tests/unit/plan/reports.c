@@ -47,6 +47,10 @@ static void check(struct fixture *fixture, const struct skrull_plan *plan)
                                       .shard = options.shard,
                                       .loss = options.loss,
                                       .equal_micro_batches = options.equal_micro_batches,
+                                      .micro_batches = options.micro_batches,
+                                      .micro_batch_multiple = options.micro_batch_multiple,
+                                      .micro_batch_min = options.micro_batch_min,
+                                      .mix = options.mix,
                                       .n_sequences = fixture->input.n_sequences,
                                       .lookup = look_up,
                                       .arg = fixture};

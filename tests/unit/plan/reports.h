@@ -1,3 +1,4 @@
+/* clang-format off */
 /*
  * Faults that users of other length-aware batchers met, each a test of the same name, with the
  * input that showed it and the outcome that a correct planner has. Names: test_R<number>__...
@@ -8,38 +9,46 @@
  * R3      ranks differ in their micro-batch counts         plan/test_reports_counts
  * R4      a count above what a rank has left               plan/test_reports_counts
  * R5      empty bins at the end                            plan/test_reports_counts
- * R6      longer than a micro-batch "cannot happen"        plan/test_reports_capacity,
- * job/test_job_reports R7      accepted before, out of memory later plan/test_reports_capacity R9
- * per-rank counts 4, 4, 8, 4                       plan/test_reports_counts R10     an empty
- * micro-batch before an over-long one     plan/test_reports_counts R11     ranks that are no power
- * of two stay empty        plan/test_reports_counts R12     a group that is none of the world's
- * plan/test_reports_counts R13     lists shared, wrapped, asserted the wrong way
- * property/test_plans R14     peers hold different plans plan/test_reports_content R15     offsets
- * and groups not in the plan               plan/test_reports_content R16     the pack is aligned,
- * its sequences are not       plan/test_reports_content R17     7 tokens on 2 ranks handled as 6
- * plan/test_reports_content R18     padded and real offsets confused plan/test_reports_content R20
- * capacity counted before padding                  plan/test_reports_capacity R21     token counts
- * short, or doubled, by cp            plan/test_reports_loss R22     mean of means
- * plan/test_reports_loss R23     packed and unpacked losses differ plan/test_reports_loss R25     a
- * sample of the epoch is never used              job/test_job_reports R28     the epoch is packed
- * ahead, for hours             job/test_job_reports R29     resumed on other ranks, samples repeat
- * job/test_job_reports R30     packs depend on who else draws numbers plan/test_reports_content R31
- * no way to run the largest first                  with batch.micro_batch_order R33     steps
- * counted in bins                            plan/test_reports_loss R34     counts that pipelines
- * cannot run                 with batch.micro_batch_multiple R35     a shape for every pack
- * plan/test_reports_capacity (align) R36     balanced by work, the cap forgotten
- * plan/test_reports_capacity R37     long ones end up together plan/test_reports_capacity R38
- * imbalance that nobody reports                    plan/test_reports_counts R40     attention
- * across documents of a pack             plan/test_reports_content R41     zero-length sequences
- * plan/test_reports_content R42     targets counted after the split plan/test_reports_loss R43 200
- * and 7,900 targets a rank                     plan/test_reports_loss R44     long samples vanish,
- * the tail repeats            job/test_job_reports R45     uneven counts across expert ranks
- * plan/test_reports_counts R46     one long sequence among short ones plan/test_reports_capacity
+ * R6      longer than a micro-batch "cannot happen"        plan/test_reports_capacity, job/test_job_reports
+ * R7      accepted before, out of memory later             plan/test_reports_capacity
+ * R9      per-rank counts 4, 4, 8, 4                       plan/test_reports_counts
+ * R10     an empty micro-batch before an over-long one     plan/test_reports_counts
+ * R11     ranks that are no power of two stay empty        plan/test_reports_counts
+ * R12     a group that is none of the world's              plan/test_reports_counts
+ * R13     lists shared, wrapped, asserted the wrong way    property/test_plans
+ * R14     peers hold different plans                       plan/test_reports_content
+ * R15     offsets and groups not in the plan               plan/test_reports_content
+ * R16     the pack is aligned, its sequences are not       plan/test_reports_content
+ * R17     7 tokens on 2 ranks handled as 6                 plan/test_reports_content
+ * R18     padded and real offsets confused                 plan/test_reports_content
+ * R20     capacity counted before padding                  plan/test_reports_capacity
+ * R21     token counts short, or doubled, by cp            plan/test_reports_loss
+ * R22     mean of means                                    plan/test_reports_loss
+ * R23     packed and unpacked losses differ                plan/test_reports_loss
+ * R25     a sample of the epoch is never used              job/test_job_reports
+ * R28     the epoch is packed ahead, for hours             job/test_job_reports
+ * R29     resumed on other ranks, samples repeat           job/test_job_reports
+ * R30     packs depend on who else draws numbers           plan/test_reports_content
+ * R31     no way to run the largest first                  plan/test_reports_counts, plan/test_order
+ * R33     steps counted in bins                            plan/test_reports_loss
+ * R34     counts that pipelines cannot run                 plan/test_reports_counts, plan/test_counts
+ * R35     a shape for every pack                           plan/test_reports_capacity (align)
+ * R36     balanced by work, the cap forgotten              plan/test_reports_capacity
+ * R37     long ones end up together                        plan/test_reports_capacity
+ * R38     imbalance that nobody reports                    plan/test_reports_counts
+ * R40     attention across documents of a pack             plan/test_reports_content
+ * R41     zero-length sequences                            plan/test_reports_content
+ * R42     targets counted after the split                  plan/test_reports_loss
+ * R43     200 and 7,900 targets a rank                     plan/test_reports_loss
+ * R44     long samples vanish, the tail repeats            job/test_job_reports
+ * R45     uneven counts across expert ranks                plan/test_reports_counts
+ * R46     one long sequence among short ones               plan/test_reports_capacity
  * R48     settings judged late, fill unknown               plan/test_reports_capacity
  *
  * None of the planner's: R39 is the cost model's (kinds of layers), R47 asks for features, R49
  * for speed (bench_planner). R8, R19, R24, R26, R27, R32, R50 and R51 are not in the record.
  */
+/* clang-format on */
 #pragma once
 
 #include <skrull/plan.h>

@@ -102,6 +102,69 @@ static void test_gds_place__distributes_all_without_size_1(void **state)
     fixture_deinit(&fixture);
 }
 
+/* Without an exact count 12 and 70 share a micro-batch on two ranks of 50: 12 and all of 70 in
+ * halves, which uniform cuts in two, the distributed first; what has one kind stays one. */
+static void test_gds_place__cuts_mixed_micro_batches_in_two(void **state)
+{
+    static const uint32_t lengths[] = {70, 12};
+    struct placement placements[2];
+    struct fixture fixture;
+    struct batch batch;
+
+    (void)state;
+    for (uint32_t mix = SKRULL_MIX_ANY; mix <= SKRULL_MIX_UNIFORM; mix++) {
+        fixture_init(&fixture, 1, 2, 50);
+        fixture.input.options.mix = mix;
+        fixture_set(&fixture, lengths, 2);
+        fixture_batch(&fixture, &batch);
+        assert_int_equal(gds_place(&batch, DACP_LEAST_LOADED_FIRST, placements, NULL), 0);
+        assert_int_equal(placements[0].group_size, 2);
+        assert_int_equal(placements[1].group_size, 1);
+        assert_int_equal(placements[0].micro_batch, 0);
+        assert_int_equal(placements[1].micro_batch, mix == SKRULL_MIX_UNIFORM ? 1 : 0);
+        fixture_deinit(&fixture);
+    }
+}
+
+/* Number of micro-batches of a random batch with uniform mix, at most `exact` where it can be. */
+static uint32_t count_uniform(struct fixture *fixture, uint32_t exact)
+{
+    static struct placement placements[FIXTURE_MAX_SEQUENCES];
+    struct batch batch;
+
+    fixture->input.options.mix = SKRULL_MIX_UNIFORM;
+    fixture->input.options.micro_batches = exact;
+    fixture_batch(fixture, &batch);
+    assert_int_equal(gds_place(&batch, DACP_LEAST_LOADED_FIRST, placements, NULL), 0);
+    return count_micro_batches(placements, batch.n_sequences);
+}
+
+/* Cut in two they may be more than the count allows, where more and smaller ones would not be. The
+ * count that a refusal names is one that is then kept, and the least is never above the first try.
+ */
+static void test_gds_place__finds_a_count_that_it_then_keeps(void **state)
+{
+    uint32_t n_better = 0;
+
+    (void)state;
+    for (uint64_t seed = 201; seed <= 700; seed++) {
+        struct fixture fixture;
+        uint32_t first, fewest;
+
+        fixture_init(&fixture, 1, 1, 1);
+        fixture_randomize(&fixture, seed);
+        fixture.input.options.equal_micro_batches = true;
+        first = count_uniform(&fixture, 0);
+        fewest = count_uniform(&fixture, 1);
+        assert_true(fewest <= first);
+        assert_int_equal(count_uniform(&fixture, first), first);
+        assert_true(count_uniform(&fixture, fewest) <= fewest);
+        n_better += fewest < first;
+        fixture_deinit(&fixture);
+    }
+    assert_true(n_better >= 3);
+}
+
 static void check_against_naive(struct fixture *fixture, bool most_room)
 {
     static struct placement got[FIXTURE_MAX_SEQUENCES], wanted[FIXTURE_MAX_SEQUENCES];
@@ -137,6 +200,8 @@ int main(void)
         cmocka_unit_test(test_gds_place__examples),
         cmocka_unit_test(test_gds_place__packs_longest_first),
         cmocka_unit_test(test_gds_place__distributes_all_without_size_1),
+        cmocka_unit_test(test_gds_place__cuts_mixed_micro_batches_in_two),
+        cmocka_unit_test(test_gds_place__finds_a_count_that_it_then_keeps),
         cmocka_unit_test(test_gds_place__agrees_with_the_plain_one),
     };
 

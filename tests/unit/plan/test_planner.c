@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "cost/cost.h"
 #include "plan_check.h"
 #include "unit/plan/fixture.h"
 
@@ -67,6 +69,10 @@ static void check_plan(struct fixture *fixture, const struct skrull_plan *plan)
                                       .shard = batch.options.shard,
                                       .loss = batch.options.loss,
                                       .equal_micro_batches = batch.options.equal_micro_batches,
+                                      .micro_batches = batch.options.micro_batches,
+                                      .micro_batch_multiple = batch.options.micro_batch_multiple,
+                                      .micro_batch_min = batch.options.micro_batch_min,
+                                      .mix = batch.options.mix,
                                       .n_sequences = batch.n_sequences,
                                       .lookup = lookup,
                                       .arg = fixture};
@@ -122,6 +128,133 @@ static void test_skrull_planner_run__fills_the_head(void **state)
     assert_string_equal(plan->uid, "");
     skrull_plan_free(plan);
     fixture_deinit(&fixture);
+}
+
+/* Expects a refusal that names the policy's need. */
+static void refuse_count(struct fixture *fixture, uint32_t needed)
+{
+    struct skrull_error err = {0};
+    struct skrull_plan *plan = NULL;
+    char words[64];
+
+    (void)snprintf(words, sizeof(words), "step 7, which needs %u by policy", needed);
+    assert_int_equal(skrull_planner_run(&fixture->input, &plan, &err), SKRULL_ERR_INVALID_ARGUMENT);
+    assert_null(plan);
+    assert_non_null(strstr(err.message, "batch.micro_batches: "));
+    assert_non_null(strstr(err.message, words));
+}
+
+/* With as many as a policy needs anyway the plan is the same, whatever equal_micro_batches says;
+ * with more, dummies fill up, each costing `fixed` as they must be run; with fewer it is refused.
+ */
+static void check_exact_count(struct fixture *fixture, const char *policy)
+{
+    struct skrull_planner_options *options = &fixture->input.options;
+    struct skrull_plan *free_plan, *plan;
+    uint32_t needed;
+
+    options->equal_micro_batches = true;
+    options->micro_batches = 0;
+    free_plan = fixture_plan(fixture, policy);
+    needed = free_plan->ranks[0].n_micro_batches;
+    options->equal_micro_batches = false;
+    options->micro_batches = needed;
+    plan = fixture_plan(fixture, policy);
+    assert_memory_equal(plan->digest, free_plan->digest, SKRULL_DIGEST_SIZE);
+    assert_int_equal(plan->estimate.iteration_ns, free_plan->estimate.iteration_ns);
+    skrull_plan_free(plan);
+    options->micro_batches = needed + 3;
+    plan = fixture_plan(fixture, policy);
+    check_plan(fixture, plan);
+    for (size_t r = 0; r < plan->n_ranks; r++) {
+        assert_int_equal(plan->ranks[r].n_micro_batches, needed + 3);
+        for (uint32_t m = needed; m < needed + 3; m++) {
+            assert_true(plan->micro_batches[plan->ranks[r].first_micro_batch + m].dummy);
+        }
+    }
+    assert_int_equal(plan->estimate.iteration_ns,
+                     free_plan->estimate.iteration_ns + 3 * cost_fixed_ns(fixture->cost));
+    skrull_plan_free(plan);
+    skrull_plan_free(free_plan);
+    options->micro_batches = needed - 1;
+    if (needed > 1) {
+        refuse_count(fixture, needed);
+    }
+}
+
+/* Of policies that take the first count that works. */
+static void test_skrull_planner_run__keeps_an_exact_count(void **state)
+{
+    static const char *const policies[] = {"uniform", "round_robin", "skrull"};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct fixture fixture;
+
+        fixture_init(&fixture, 1, 1, 1);
+        fixture_randomize(&fixture, seed);
+        for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+            check_exact_count(&fixture, policies[i]);
+        }
+        fixture_deinit(&fixture);
+    }
+}
+
+static void test_skrull_planner_run__keeps_multiples_and_minima(void **state)
+{
+    static const uint32_t lengths[] = {90, 90, 90, 90, 90}; /* five micro-batches on one rank */
+    static const struct {
+        uint32_t multiple, min, wanted;
+    } rows[] = {{1, 1, 5}, {2, 1, 6}, {4, 1, 8}, {5, 1, 5}, {1, 9, 9}, {4, 9, 12}, {6, 6, 6}};
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 1, 1, 100);
+    fixture_set(&fixture, lengths, 5);
+    fixture.input.options.equal_micro_batches = true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        fixture.input.options.micro_batch_multiple = rows[i].multiple;
+        fixture.input.options.micro_batch_min = rows[i].min;
+        for (const char *const *policy = skrull_planner_policies(); *policy; policy++) {
+            struct skrull_plan *plan = fixture_plan(&fixture, *policy);
+
+            check_plan(&fixture, plan);
+            assert_int_equal(plan->ranks[0].n_micro_batches, rows[i].wanted);
+            skrull_plan_free(plan);
+        }
+    }
+    fixture_deinit(&fixture);
+}
+
+/* Only `uniform` has a count that no length changes. */
+static void test_planner_check_counts__refuses_what_is_certain(void **state)
+{
+    static const struct {
+        const char *policy;
+        uint32_t exact;
+        uint64_t n_sequences;
+        const char *wanted; /* NULL: fine */
+    } rows[] = {
+        {"uniform", 0, 256, NULL},
+        {"uniform", 86, 256, NULL},
+        {"uniform", 85, 256, "needs 86 for 256 sequences on dp 3: raise it to 86"},
+        {"skrull", 1, 256, NULL},
+        {"magic", 1, 256, "unknown policy magic"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct skrull_planner_options options = {.dp = 3,
+                                                       .cp = 2,
+                                                       .bucket_tokens = 8,
+                                                       .policy = rows[i].policy,
+                                                       .micro_batches = rows[i].exact};
+        struct skrull_error err = {0};
+
+        assert_int_equal(planner_check_counts(&options, rows[i].n_sequences, &err),
+                         rows[i].wanted ? SKRULL_ERR_INVALID_ARGUMENT : 0);
+        assert_true(!rows[i].wanted || strstr(err.message, rows[i].wanted));
+    }
 }
 
 /* The digest says what workers do: step and placements move it, names and revision do not. */
@@ -189,6 +322,8 @@ static void test_skrull_planner_run__survives_each_failed_allocation(void **stat
     (void)state;
     fixture_init(&fixture, 1, 1, 1);
     fixture_randomize(&fixture, 5);
+    fixture.input.options.micro_batch_order = SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE;
+    fixture.input.options.mix = SKRULL_MIX_UNIFORM;
     do {
         struct skrull_error err = {0};
 
@@ -230,6 +365,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_skrull_planner_run__plans_are_sound),
         cmocka_unit_test(test_skrull_planner_run__fills_the_head),
+        cmocka_unit_test(test_skrull_planner_run__keeps_an_exact_count),
+        cmocka_unit_test(test_skrull_planner_run__keeps_multiples_and_minima),
+        cmocka_unit_test(test_planner_check_counts__refuses_what_is_certain),
         cmocka_unit_test(test_skrull_planner_run__digest_is_of_what_workers_do),
         cmocka_unit_test(test_skrull_planner_evaluate__agrees_with_run),
         cmocka_unit_test(test_skrull_planner_run__survives_each_failed_allocation),

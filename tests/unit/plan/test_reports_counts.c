@@ -260,6 +260,100 @@ static void test_R12__six_ranks_take_all_of_401_to_600(void **state)
     fixture_deinit(&fixture);
 }
 
+/* Four sequences, one a micro-batch. */
+static void expect_order(enum skrull_micro_batch_order order, const uint32_t *wanted)
+{
+    static const uint32_t lengths[] = {50, 90, 20, 70};
+
+    REPORTS_EACH_POLICY(policy)
+    {
+        struct skrull_plan *plan;
+        struct fixture fixture;
+
+        fixture_init(&fixture, 1, 1, 90);
+        fixture.input.options.align = 45; /* no two fit in two slots of 45 */
+        fixture.input.options.micro_batch_order = order;
+        fixture.input.options.equal_micro_batches = true;
+        plan = reports_plan(&fixture, *policy, lengths, REPORTS_COUNT(lengths));
+        for (uint32_t m = 0; m < 4; m++) {
+            assert_int_equal(reports_segments(plan, 0, m)->sequence_length, wanted[m]);
+        }
+        skrull_plan_free(plan);
+        fixture_deinit(&fixture);
+    }
+}
+
+/* An allocator that meets the largest first need not grow in steps. */
+static void test_R31__the_largest_can_come_first(void **state)
+{
+    static const uint32_t wanted[] = {90, 70, 50, 20};
+
+    (void)state;
+    expect_order(SKRULL_MICRO_BATCH_ORDER_LARGEST_FIRST, wanted);
+}
+
+/* A pipeline fills and drains beside light ones. */
+static void test_R31__the_heaviest_can_stand_in_the_middle(void **state)
+{
+    static const uint32_t wanted[] = {50, 90, 70, 20};
+
+    (void)state;
+    expect_order(SKRULL_MICRO_BATCH_ORDER_HEAVY_MIDDLE, wanted);
+}
+
+/* Five full micro-batches, or one, on pipelines of four stages with groups of four: eight, or four,
+ * on every rank. */
+static void test_R34__counts_are_multiples_and_no_fewer_than_stages(void **state)
+{
+    static const uint32_t lengths[] = {100, 100, 100, 100, 100, 100, 100, 100, 100};
+
+    (void)state;
+    for (int few = 0; few < 2; few++) {
+        REPORTS_EACH_POLICY(policy)
+        {
+            struct skrull_plan *plan;
+            struct fixture fixture;
+
+            fixture_init(&fixture, 2, 1, 100);
+            fixture.input.options.equal_micro_batches = true;
+            fixture.input.options.micro_batch_multiple = 4;
+            fixture.input.options.micro_batch_min = 4;
+            plan = reports_plan(&fixture, *policy, lengths, few ? 1 : REPORTS_COUNT(lengths));
+            expect_equal_counts(plan);
+            assert_int_equal(plan->ranks[0].n_micro_batches, few ? 4 : 8);
+            assert_int_equal(all_dummies(plan), 7);
+            skrull_plan_free(plan);
+            fixture_deinit(&fixture);
+        }
+    }
+}
+
+/* Gradient accumulation of eight steps is fixed in the trainer; four cannot hold five. */
+static void test_R34__an_exact_count_is_kept_or_refused_by_its_need(void **state)
+{
+    static const uint32_t lengths[] = {100, 100, 100, 100, 100};
+    static const char *const words[] = {"batch.micro_batches: 4", "needs 5"};
+
+    (void)state;
+    REPORTS_EACH_POLICY(policy)
+    {
+        struct skrull_plan *plan;
+        struct fixture fixture;
+
+        fixture_init(&fixture, 1, 1, 100);
+        fixture.input.options.micro_batches = 8;
+        plan = reports_plan(&fixture, *policy, lengths, REPORTS_COUNT(lengths));
+        expect_equal_counts(plan);
+        assert_int_equal(plan->ranks[0].n_micro_batches, 8);
+        assert_int_equal(all_dummies(plan), 3);
+        skrull_plan_free(plan);
+        fixture.input.options.micro_batches = 4;
+        reports_refuse(&fixture, *policy, lengths, REPORTS_COUNT(lengths), words,
+                       REPORTS_COUNT(words));
+        fixture_deinit(&fixture);
+    }
+}
+
 static void test_R38__the_wait_of_an_idle_rank_is_in_the_plan(void **state)
 {
     static const uint32_t lengths[] = {4000, 40};
@@ -317,6 +411,10 @@ int main(void)
         cmocka_unit_test(test_R11__any_grid_is_planned),
         cmocka_unit_test(test_R12__groups_of_six_ranks_are_aligned),
         cmocka_unit_test(test_R12__six_ranks_take_all_of_401_to_600),
+        cmocka_unit_test(test_R31__the_largest_can_come_first),
+        cmocka_unit_test(test_R31__the_heaviest_can_stand_in_the_middle),
+        cmocka_unit_test(test_R34__counts_are_multiples_and_no_fewer_than_stages),
+        cmocka_unit_test(test_R34__an_exact_count_is_kept_or_refused_by_its_need),
         cmocka_unit_test(test_R38__the_wait_of_an_idle_rank_is_in_the_plan),
         cmocka_unit_test(test_R45__counts_are_equal_over_every_data_rank),
     };

@@ -579,6 +579,97 @@ static void test_plan_check__equal_counts(void **state)
     assert_string_equal(faults.text, "rank 1: ends with an empty micro-batch\n");
 }
 
+/* Two micro-batches on each of two ranks, the last a dummy, held against counts. */
+static void test_plan_check__fixed_counts(void **state)
+{
+    static const struct {
+        bool equal;
+        uint32_t exact, multiple, min;
+        const char *fault; /* NULL: none */
+    } rows[] = {
+        {true, 0, 0, 0, NULL},
+        {true, 0, 2, 2, NULL},
+        {false, 2, 1, 1, NULL}, /* equal by the exact count: a dummy may stand at the end */
+        {false, 0, 0, 0, "rank 0: ends with an empty micro-batch"},
+        {false, 3, 0, 0, "rank 0: 2 micro-batches, the job wants 3"},
+        {true, 1, 0, 0, "rank 1: 2 micro-batches, the job wants 1"},
+        {true, 0, 3, 0, "rank 1: 2 micro-batches, the job wants a multiple of 3"},
+        {true, 0, 0, 3, "rank 0: 2 micro-batches, the job wants at least 3"},
+    };
+    static const uint32_t degrees[] = {1};
+    struct skrull_segment segments[2];
+    struct skrull_micro_batch micro_batches[4] = {
+        {.n_segments = 1, .tokens = 5, .padded_tokens = 5},
+        {.first_segment = 1, .dummy = true},
+        {.first_segment = 1, .n_segments = 1, .tokens = 5, .padded_tokens = 5},
+        {.first_segment = 2, .dummy = true}};
+    struct skrull_rank ranks[] = {{.data_rank = 0, .n_micro_batches = 2},
+                                  {.data_rank = 1, .n_micro_batches = 2, .first_micro_batch = 2}};
+    struct skrull_plan plan = {.dp = 2,
+                               .cp = 1,
+                               .totals = {2, 10, 10},
+                               .n_ranks = 2,
+                               .n_micro_batches = 4,
+                               .n_segments = 2,
+                               .ranks = ranks,
+                               .micro_batches = micro_batches,
+                               .segments = segments};
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        segments[i] = (struct skrull_segment){.sample = i,
+                                              .sequence_length = 5,
+                                              .token_end = 5,
+                                              .padded_tokens = 5,
+                                              .group_first = i,
+                                              .group_size = 1,
+                                              .loss_weight = 0.1};
+    }
+    assert_int_equal(plan_digest_all(&plan), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct plan_check_rules rules = {.dp = 2,
+                                               .cp = 1,
+                                               .degrees = degrees,
+                                               .n_degrees = 1,
+                                               .bucket_tokens = 5,
+                                               .align = 1,
+                                               .shard = SKRULL_SHARD_ZIGZAG,
+                                               .loss = SKRULL_LOSS_TOKEN_MEAN,
+                                               .equal_micro_batches = rows[i].equal,
+                                               .micro_batches = rows[i].exact,
+                                               .micro_batch_multiple = rows[i].multiple,
+                                               .micro_batch_min = rows[i].min};
+        struct faults faults;
+
+        print_message("# row %zu\n", i);
+        if (!rows[i].fault) {
+            assert_sound(&plan, &rules);
+            continue;
+        }
+        assert_int_equal(run(&plan, &rules, &faults), PLAN_CHECK_UNSOUND);
+        assert_non_null(strstr(faults.text, rows[i].fault));
+    }
+}
+
+/* Rank 1 holds shards of two group sizes and a local sequence in its one micro-batch. */
+static void test_plan_check__uniform_mix(void **state)
+{
+    struct skrull_plan *plan = fixture_new();
+    struct plan_check_rules rules = fixture_rules();
+    struct faults faults;
+
+    (void)state;
+    rules.mix = SKRULL_MIX_ANY;
+    assert_sound(plan, &rules);
+    rules.mix = SKRULL_MIX_UNIFORM;
+    assert_int_equal(run(plan, &rules, &faults), PLAN_CHECK_UNSOUND);
+    assert_non_null(
+        strstr(faults.text,
+               "rank 1 micro-batch 0: groups of 4 and of 2 ranks, the job's mix is uniform\n"));
+    assert_null(strstr(faults.text, "rank 2 micro-batch 1"));
+    skrull_plan_free(plan);
+}
+
 static void test_plan_check__faults_are_limited(void **state)
 {
     struct skrull_plan *plan = fixture_new();
@@ -697,6 +788,8 @@ int main(void)
         cmocka_unit_test(test_plan_check__sequence_mean),
         cmocka_unit_test(test_plan_check__loss_none),
         cmocka_unit_test(test_plan_check__equal_counts),
+        cmocka_unit_test(test_plan_check__fixed_counts),
+        cmocka_unit_test(test_plan_check__uniform_mix),
         cmocka_unit_test(test_plan_check__faults_are_limited),
         cmocka_unit_test(test_plan_check__random_plans),
     };
