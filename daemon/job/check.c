@@ -54,11 +54,11 @@ static void look_up(void *arg, uint32_t dataset, uint64_t row, struct plan_check
     const struct job *job = arg;
 
     *ret = (struct plan_check_sequence){0};
-    if (dataset < job->spec->n_data) {
-        ret->length = dataset_length(&job->datasets[dataset], row);
+    if (dataset < job->data->n_datasets) {
+        ret->length = dataset_length(&job->data->datasets[dataset], row);
     }
     if (ret->length) {
-        ret->loss_tokens = dataset_loss_tokens(&job->datasets[dataset], row);
+        ret->loss_tokens = dataset_loss_tokens(&job->data->datasets[dataset], row);
     }
 }
 
@@ -156,13 +156,18 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
 {
     struct faults faults = {.fault = fault, .arg = arg};
     _cleanup_(cleanup_free) struct skrull_sequence *sequences = NULL;
-    bool has_step = plan->step < job->spec->info.steps;
-    struct sample_batch batch = {.n_rows = job->spec->batch.global};
+    const uint64_t steps = job_spec(job)->info.steps;
+    bool has_step = plan->step < steps;
+    const struct job_revision *revision;
+    struct sample_batch batch = {0};
     struct plan_check_rules rules;
     struct degrees degrees;
-    int result;
+    int result = job_revision_of(job, plan->step, &revision, err);
 
-    result = rules_of(job->spec, &degrees, &rules, err);
+    if (result == 0) {
+        batch.n_rows = revision->spec->batch.global;
+        result = rules_of(revision->spec, &degrees, &rules, err);
+    }
     if (result == 0) {
         result = has_step ? job_batch(job, plan->step, &sequences, &batch, err)
                           : job_check_unchanged(job, err);
@@ -175,14 +180,14 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
     rules.arg = (void *)(uintptr_t)job; /* only read */
     result = plan_check(plan, &rules, count_fault, &faults);
     if (result < 0) {
-        return skrull_error_set(err, result, "job %s: out of memory", job->spec->name);
+        return skrull_error_set(err, result, "job %s: out of memory", revision->spec->name);
     }
-    check_head(job->spec, plan, &faults);
+    check_head(revision->spec, plan, &faults);
     if (has_step) {
         check_batch(plan, sequences, &batch, &faults);
     } else {
         add_fault(&faults, "step %" PRIu64 " is past the job's %" PRIu64 " steps", plan->step,
-                  job->spec->info.steps);
+                  steps);
     }
     return faults.n ? PLAN_CHECK_UNSOUND : 0;
 }

@@ -92,35 +92,45 @@ static bool is_same_text(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
+static bool is_same_field(const void *a, const void *b, const struct job_field *field)
+{
+    if (field->kind == JOB_FIELD_TEXT) {
+        return is_same_text(job_field_text(field, a), job_field_text(field, b));
+    }
+    return memcmp((const unsigned char *)a + field->offset,
+                  (const unsigned char *)b + field->offset, field_size(field)) == 0;
+}
+
 static bool is_same_object(const void *a, const void *b, const struct job_field *fields)
 {
     const struct job_field *field;
     bool is_same = true;
 
     for (field = fields; is_same && field->path; field++) {
-        if (field->kind == JOB_FIELD_TEXT) {
-            is_same = is_same_text(job_field_text(field, a), job_field_text(field, b));
-        } else {
-            is_same = memcmp((const unsigned char *)a + field->offset,
-                             (const unsigned char *)b + field->offset, field_size(field)) == 0;
-        }
+        is_same = is_same_field(a, b, field);
+    }
+    return is_same;
+}
+
+bool spec_is_same_field(const struct skrull_job *a, const struct skrull_job *b,
+                        const struct job_field *field)
+{
+    return is_same_field(a, b, field);
+}
+
+bool spec_is_same_data(const struct skrull_job *a, const struct skrull_job *b)
+{
+    bool is_same = a->n_data == b->n_data;
+
+    for (uint32_t i = 0; is_same && i < a->n_data; i++) {
+        is_same = is_same_object(&a->data[i], &b->data[i], job_data_fields);
     }
     return is_same;
 }
 
 bool spec_is_same(const struct skrull_job *a, const struct skrull_job *b)
 {
-    uint32_t i;
-
-    if (a->n_data != b->n_data || !is_same_object(a, b, job_fields)) {
-        return false;
-    }
-    for (i = 0; i < a->n_data; i++) {
-        if (!is_same_object(&a->data[i], &b->data[i], job_data_fields)) {
-            return false;
-        }
-    }
-    return true;
+    return is_same_object(a, b, job_fields) && spec_is_same_data(a, b);
 }
 
 void spec_clear_output(struct skrull_job *spec)
