@@ -5,11 +5,14 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define WRITE_PIECE ((size_t)4 << 20)
 
 int file_stamp(int fd, const char *path, struct file_stamp *ret_stamp, struct skrull_error *err)
 {
@@ -60,7 +63,7 @@ int file_write_all(int fd, const char *path, const void *bytes, size_t size,
     const char *at = bytes;
 
     while (size > 0) {
-        ssize_t n = write(fd, at, size < SSIZE_MAX ? size : SSIZE_MAX);
+        ssize_t n = write(fd, at, size < WRITE_PIECE ? size : WRITE_PIECE);
 
         if (n < 0 && errno != EINTR) {
             return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "%s: writing: %s", path,
@@ -68,6 +71,10 @@ int file_write_all(int fd, const char *path, const void *bytes, size_t size,
         }
         at += n > 0 ? n : 0;
         size -= n > 0 ? (size_t)n : 0;
+        if (size > 0) {
+            /* A hint: the disk begins now, and not only with the fsync that follows. */
+            (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        }
     }
     return 0;
 }

@@ -1,16 +1,16 @@
 /*
  * How long planning takes on one core, from lengths to the finished plan with weights, digests,
- * estimate and bound. Prints a row for each case: median and 99th percentile; exits with 1 where a
- * median is over its limit.
+ * estimate and bound. Exits with 1 where a median is over its limit.
  *
- * usage: bench_planner LENGTHS_DIR [REPEATS]
+ * usage: bench_planner LENGTHS_DIR [REPEATS]; limits hold without REPEATS
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <skrull/planner.h>
 
+#include "bench/figure.h"
 #include "bench/length_list.h"
 
 struct bench_case {
@@ -32,40 +32,25 @@ static const struct bench_case cases[] = {
     {"chatqa2", "skrull", 64, 64, 16384, 10, 0}, /* 1.4 million segments */
 };
 
-static double now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
-static int compare(const void *left, const void *right)
-{
-    const double a = *(const double *)left, b = *(const double *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 static double plan_once(const struct skrull_planner_input *input)
 {
     struct skrull_plan *plan = NULL;
     struct skrull_error err = {0};
-    const double start_ms = now_ms();
+    const double start_ms = figure_now_ms();
     double end_ms;
 
     if (skrull_planner_run(input, &plan, &err)) {
         fprintf(stderr, "bench_planner: %s\n", err.message);
         exit(1);
     }
-    end_ms = now_ms();
+    end_ms = figure_now_ms();
     skrull_plan_free(plan);
     return end_ms - start_ms;
 }
 
 /* True: within the limit. */
 static bool run_case(const char *folder, const struct bench_case *bench, unsigned repeats,
-                     const struct skrull_cost_model *cost)
+                     bool has_limit, const struct skrull_cost_model *cost)
 {
     struct skrull_sequence *batch = calloc(bench->n_sequences, sizeof(*batch));
     double *times_ms = calloc(repeats, sizeof(*times_ms));
@@ -78,8 +63,10 @@ static bool run_case(const char *folder, const struct bench_case *bench, unsigne
                                          .sequences = batch,
                                          .n_sequences = bench->n_sequences};
     struct length_list list;
-    char path[4096];
-    double p50_ms;
+    char path[4096], what[128];
+    const struct figure figure = {
+        .what = what, .unit = "ms", .limit = has_limit ? bench->limit_ms : 0};
+    bool is_within;
 
     if (!batch || !times_ms) {
         fprintf(stderr, "bench_planner: out of memory\n");
@@ -92,16 +79,13 @@ static bool run_case(const char *folder, const struct bench_case *bench, unsigne
         input.step = i;
         times_ms[i] = plan_once(&input);
     }
-    qsort(times_ms, repeats, sizeof(*times_ms), compare);
-    p50_ms = times_ms[repeats / 2];
-    printf("%-12s %-12s <%u, %u> %6zu sequences: p50 %7.3f ms, p99 %7.3f ms", bench->list,
-           bench->policy, bench->dp, bench->cp, bench->n_sequences, p50_ms,
-           times_ms[(size_t)repeats * 99 / 100]);
-    printf(bench->limit_ms > 0 ? " (limit %.1f ms)\n" : "\n", bench->limit_ms);
+    (void)snprintf(what, sizeof(what), "%s, %s, <%" PRIu32 ", %" PRIu32 ">, %zu sequences",
+                   bench->list, bench->policy, bench->dp, bench->cp, bench->n_sequences);
+    is_within = figure_print(&figure, times_ms, repeats);
     length_list_free(&list);
     free(times_ms);
     free(batch);
-    return bench->limit_ms <= 0 || p50_ms <= bench->limit_ms;
+    return is_within;
 }
 
 int main(int argc, char **argv)
@@ -117,7 +101,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned repeats = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : cases[i].repeats;
 
-        is_within &= run_case(argv[1], &cases[i], repeats ? repeats : 1, cost);
+        is_within &= run_case(argv[1], &cases[i], repeats ? repeats : 1, argc <= 2, cost);
     }
     skrull_cost_model_free(cost);
     return is_within ? 0 : 1;
