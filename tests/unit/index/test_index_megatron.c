@@ -141,14 +141,18 @@ static size_t write_idx(unsigned char *out, const struct idx_file *file)
     memcpy(out, "MMIDIDX\0\0\1\0\0\0\0\0\0\0\x08", 18);
     memcpy(out + 18, &n, 8);
     memcpy(out + 26, &d, 8);
-    memcpy(out + at, file->lengths, 4 * n);
+    if (n > 0) {
+        memcpy(out + at, file->lengths, 4 * n);
+    }
     at += 4 * n;
     for (size_t i = 0; i < n; i++) {
         memcpy(out + at, &pointer, 8);
         pointer += 2 * (int64_t)file->lengths[i];
         at += 8;
     }
-    memcpy(out + at, file->documents, 8 * d);
+    if (d > 0) {
+        memcpy(out + at, file->documents, 8 * d);
+    }
     at += 8 * d;
     memset(out + at, 0, file->n_modes);
     return at + file->n_modes;

@@ -222,7 +222,7 @@ static void test_job_open__with_its_own_info(void **state)
 static void test_job_open__with_other_info(void **state)
 {
     struct job_folder *folder = *state;
-    struct skrull_index_info *index;
+    struct skrull_index_info *index, two[2];
     struct skrull_job_info good;
     struct job *job;
 
@@ -246,6 +246,8 @@ static void test_job_open__with_other_info(void **state)
     folder->spec.info.steps++;
     job_folder_expect_refused(folder, SKRULL_ERR_FAILED_PRECONDITION, "info.steps");
     folder->spec.info = good;
+    two[0] = two[1] = *index;
+    folder->spec.info.indexes = two;
     folder->spec.info.n_indexes = 2;
     job_folder_expect_refused(folder, SKRULL_ERR_INVALID_ARGUMENT, "info.indexes");
     job_unref(job);
