@@ -639,7 +639,7 @@ static void test_plan_check__fixed_counts(void **state)
                                                .micro_batches = rows[i].exact,
                                                .micro_batch_multiple = rows[i].multiple,
                                                .micro_batch_min = rows[i].min};
-        struct faults faults;
+        static struct faults faults; /* large */
 
         print_message("# row %zu\n", i);
         if (!rows[i].fault) {
