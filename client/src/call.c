@@ -13,6 +13,8 @@
 #include <grpc/slice.h>
 #include <grpc/support/time.h>
 
+#include "tag_order.h"
+
 #define MAX_DETAILS 400 /* bytes of a daemon's message that are kept */
 
 gpr_timespec call_deadline(int64_t ns)
@@ -53,8 +55,10 @@ void call_deinit(struct call *call)
 static int start(struct call *call, const grpc_op *ops, size_t n_ops, void *tag,
                  struct skrull_error *err)
 {
-    grpc_call_error code = grpc_call_start_batch(call->handle, ops, n_ops, tag, NULL);
+    grpc_call_error code;
 
+    tag_hand_over(tag);
+    code = grpc_call_start_batch(call->handle, ops, n_ops, tag, NULL);
     if (code != GRPC_CALL_OK) {
         return skrull_error_set(err, SKRULL_ERR_INTERNAL, "gRPC refuses a batch: %s",
                                 grpc_call_error_to_string(code));

@@ -21,6 +21,7 @@
 #include "arena.h"
 #include "codec_rpc.h"
 #include "plan_parts.h"
+#include "tag_order.h"
 #include "unary.h"
 
 #define MESSAGE_BUDGET ((size_t)1 << 30) /* bytes that a decoded message may take */
@@ -425,6 +426,7 @@ void *stream_reader_run(void *arg)
         (void)pthread_mutex_unlock(&stream->lock);
         event = grpc_completion_queue_next(stream->cq, deadline, NULL);
         if (event.type == GRPC_OP_COMPLETE) {
+            tag_take_back(event.tag);
             on_tag(stream, (enum stream_tag)((char *)event.tag - stream->tags), event.success != 0);
         }
         (void)pthread_mutex_lock(&stream->lock);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "tag_order.h"
 
 void unary_reply_free(struct rpc_bytes *reply)
 {
@@ -73,6 +74,7 @@ int unary_call(struct skrull_client *client, const char *method, struct rpc_byte
     r = call_start_unary(&call, request, &call, err);
     if (r == 0) {
         (void)grpc_completion_queue_pluck(cq, &call, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        tag_take_back(&call);
         r = take_reply(client, &call, ret_reply, err);
     }
     call_deinit(&call);

@@ -27,6 +27,7 @@
 #include "rpc/method.h"
 #include "rpc/server.h"
 #include "rpc/status.h"
+#include "tag_order.h"
 
 #define ARMED_REQUESTS 16
 #define DECODE_BUDGET_BYTES ((size_t)8 << 20)
@@ -90,6 +91,7 @@ static void start_batch(struct call *call, const grpc_op *ops, size_t n_ops, str
     grpc_call_error error;
 
     call->n_refs++;
+    tag_hand_over(tag);
     error = grpc_call_start_batch(call->core, ops, n_ops, tag, NULL);
     assert(error == GRPC_CALL_OK);
     (void)error;
@@ -389,6 +391,7 @@ int call_slot_fill(struct call_slot *slot)
         if (!call) {
             return slot->n_armed > 0 ? 0 : SKRULL_ERR_RESOURCE_EXHAUSTED;
         }
+        tag_hand_over(&call->on_request);
         if (slot->method) {
             error = grpc_server_request_registered_call(
                 host->core, slot->registered, &call->core, &call->deadline, &call->metadata,

@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "loop/loop.h"
+#include "tag_order.h"
 
 #define TURN_EVENTS 256
 
@@ -80,6 +81,7 @@ static void run(void *arg)
         if (event.type != GRPC_OP_COMPLETE) {
             continue;
         }
+        tag_take_back(event.tag);
         tag = (struct cq_tag *)event.tag;
         tag->ok = event.success != 0;
         append(cq, tag);

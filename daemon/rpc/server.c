@@ -23,6 +23,7 @@
 #include "rpc/call_host.h"
 #include "rpc/cq.h"
 #include "rpc/method.h"
+#include "tag_order.h"
 
 #define KEEPALIVE_MS 10000
 #define KEEPALIVE_TIMEOUT_MS 4000
@@ -181,6 +182,7 @@ void server_drain(struct server *server, void (*drained)(void *arg), void *arg)
     server->drained = drained;
     server->drained_arg = arg;
     server->is_idle = server->host.n_calls == 0 && server->host.n_armed == 0;
+    tag_hand_over(&server->on_shutdown);
     grpc_server_shutdown_and_notify(server->host.core, cq_queue(server->host.cq),
                                     &server->on_shutdown);
 }

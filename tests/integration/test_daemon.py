@@ -550,7 +550,8 @@ class Addresses(unittest.TestCase):
     def test_default_addresses(self):
         folder = tempfile.mkdtemp(prefix="skrull-home-")
         self.addCleanup(shutil.rmtree, folder)
-        env = {"XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": os.path.join(folder, "state"), "PATH": "/usr/bin"}
+        env = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+        env |= {"XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": os.path.join(folder, "state"), "PATH": "/usr/bin"}
         process = subprocess.Popen([harness.SKRULLD], env=env, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         for line in process.stderr:
