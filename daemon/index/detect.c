@@ -52,8 +52,8 @@ static const struct magic magics[] = {
 
 /* What `format` may say one day; the names of formats.def are known already. */
 static const char *const names_to_come[] = {
-    "arrow", "csv", "datatrove", "deepspeed", "energon", "fairseq", "internevo", "json", "jsonl",
-    "litdata", "llmc", "mds", "nanogpt", "npz", "olmo", "parquet", "tsv", "xtuner",
+    "arrow", "datatrove", "deepspeed", "energon", "fairseq", "internevo", "json", "jsonl",
+    "litdata", "llmc", "mds", "nanogpt", "npz", "olmo", "parquet", "xtuner",
 };
 
 /* A folder is a data set of the format whose file or folder it holds. */
@@ -96,7 +96,7 @@ static int is_lance(const struct index_source *source)
            size == sizeof(tail) && memcmp(tail, "LANC", sizeof(tail)) == 0;
 }
 
-/* JSON, a web page, CSV: text, but not of plain integers. NULL: perhaps those. */
+/* JSON: text, but not of plain integers. NULL: perhaps those. */
 static const char *other_text(const struct index_source *source)
 {
     const unsigned char *at = source->head, *end = at + source->head_size;
@@ -109,14 +109,6 @@ static const char *other_text(const struct index_source *source)
     }
     if (at < end && (*at == '{' || *at == '[')) {
         return "json or jsonl";
-    }
-    for (; at < end && *at != '\n'; at++) {
-        if (*at == ',' || *at == ';') {
-            return "csv";
-        }
-        if (*at == '#' || *at == '<' || *at == '\0') {
-            return NULL;
-        }
     }
     return NULL;
 }

@@ -72,7 +72,7 @@ static void test_index_open__format_names(void **state)
         {NULL, NULL},
         {"text", NULL},
         {"parquet", "parquet is not built yet; write the lengths as text"},
-        {"csv", "csv is not built yet"},
+        {"arrow", "arrow is not built yet"},
         {"Text", "unknown format Text; this build reads auto, skx, npy"},
     };
 
