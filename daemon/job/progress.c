@@ -2,10 +2,12 @@
  * Steps that the ranks of a job have reported. Each rank holds sorted ranges that do not touch; a
  * report extends one, joins two, or adds one. The smallest step that is missing anywhere is the
  * root of a tournament tree over the ranks' own smallest missing steps: a report climbs it only
- * while a minimum changes. Used by one thread at a time.
+ * while a minimum changes. Steps that a rank has no part in, because their revision has fewer
+ * ranks, are never missing. Used by one thread at a time.
  */
 #include "job/progress.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,36 +17,58 @@
 struct rank {
     struct store_range *ranges; /* owned */
     size_t n_ranges, n_allocated;
+    uint64_t below; /* the smallest step missing */
     uint64_t n_reports, last_step;
     bool is_dirty;
 };
 
 struct progress {
-    uint32_t n_ranks;
+    struct progress_span *spans; /* [n_spans]; owned */
+    uint32_t n_spans;
+    uint32_t n_ranks; /* the most that any span has */
     uint64_t steps;
+    uint64_t end;       /* one past the largest step reported */
     struct rank *ranks; /* [n_ranks] */
     uint64_t *tree; /* [2 n_ranks]: leaf n_ranks + r is rank r, node i the smaller of 2i, 2i + 1 */
     uint32_t *dirty_ranks; /* [n_dirty], room for n_ranks */
     size_t n_dirty;
 };
 
-int progress_new(uint32_t n_ranks, uint64_t steps, struct progress **ret_progress,
-                 struct skrull_error *err)
+static void build_tree(struct progress *progress);
+
+static bool allocate(struct progress *progress, const struct progress_span *spans, uint32_t n_spans)
+{
+    progress->spans = calloc(n_spans, sizeof(*progress->spans));
+    progress->ranks = calloc(progress->n_ranks, sizeof(*progress->ranks));
+    progress->tree = calloc((size_t)progress->n_ranks * 2, sizeof(*progress->tree));
+    progress->dirty_ranks = calloc(progress->n_ranks, sizeof(*progress->dirty_ranks));
+    if (!progress->spans || !progress->ranks || !progress->tree || !progress->dirty_ranks) {
+        return false;
+    }
+    memcpy(progress->spans, spans, n_spans * sizeof(*spans));
+    progress->n_spans = n_spans;
+    return true;
+}
+
+int progress_new(const struct progress_span *spans, uint32_t n_spans, uint64_t steps,
+                 struct progress **ret_progress, struct skrull_error *err)
 {
     struct progress *progress = calloc(1, sizeof(*progress));
+    uint32_t n_ranks = 1;
 
-    if (progress && n_ranks) {
+    for (uint32_t i = 0; i < n_spans; i++) {
+        n_ranks = spans[i].n_ranks > n_ranks ? spans[i].n_ranks : n_ranks;
+    }
+    if (progress) {
         progress->n_ranks = n_ranks;
         progress->steps = steps;
-        progress->ranks = calloc(n_ranks, sizeof(*progress->ranks));
-        progress->tree = calloc((size_t)n_ranks * 2, sizeof(*progress->tree));
-        progress->dirty_ranks = calloc(n_ranks, sizeof(*progress->dirty_ranks));
     }
-    if (!progress || !progress->ranks || !progress->tree || !progress->dirty_ranks) {
+    if (!progress || !allocate(progress, spans, n_spans)) {
         progress_free(progress);
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
                                 "no memory for the progress of %" PRIu32 " data ranks", n_ranks);
     }
+    build_tree(progress);
     *ret_progress = progress;
     return 0;
 }
@@ -59,39 +83,28 @@ void progress_free(struct progress *progress)
     for (i_rank = 0; progress->ranks && i_rank < progress->n_ranks; i_rank++) {
         free(progress->ranks[i_rank].ranges);
     }
+    free(progress->spans);
     free(progress->ranks);
     free(progress->tree);
     free(progress->dirty_ranks);
     free(progress);
 }
 
-static uint64_t rank_below(const struct rank *rank)
+/* The last span that begins at the step or before. */
+static uint32_t span_at(const struct progress *progress, uint64_t step)
 {
-    return rank->n_ranges && rank->ranges[0].begin == 0 ? rank->ranges[0].end : 0;
-}
+    uint32_t low = 0, high = progress->n_spans;
 
-/* Carries a rank's smallest missing step up the tree. */
-static void climb(struct progress *progress, uint32_t data_rank)
-{
-    uint64_t *tree = progress->tree, smaller;
-    size_t node = (size_t)progress->n_ranks + data_rank;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
 
-    tree[node] = rank_below(&progress->ranks[data_rank]);
-    for (node /= 2; node; node /= 2) {
-        smaller = tree[2 * node] < tree[2 * node + 1] ? tree[2 * node] : tree[2 * node + 1];
-        if (tree[node] == smaller) {
-            return;
+        if (progress->spans[middle].first_step <= step) {
+            low = middle;
+        } else {
+            high = middle;
         }
-        tree[node] = smaller;
     }
-}
-
-static void mark_dirty(struct progress *progress, uint32_t data_rank)
-{
-    if (!progress->ranks[data_rank].is_dirty) {
-        progress->ranks[data_rank].is_dirty = true;
-        progress->dirty_ranks[progress->n_dirty++] = data_rank;
-    }
+    return low;
 }
 
 /* The first range that begins after `step`; n_ranges where none does. */
@@ -108,6 +121,69 @@ static size_t range_after(const struct rank *rank, uint64_t step)
         }
     }
     return low;
+}
+
+/* The smallest step from `step` on that is missing of a rank: one with it, not reported. */
+static uint64_t missing_from(const struct progress *progress, uint32_t data_rank, uint64_t step)
+{
+    const struct rank *rank = &progress->ranks[data_rank];
+
+    while (step < progress->steps) {
+        uint32_t span = span_at(progress, step);
+        size_t i = range_after(rank, step);
+
+        if (data_rank >= progress->spans[span].n_ranks) {
+            step = span + 1 < progress->n_spans ? progress->spans[span + 1].first_step
+                                                : progress->steps;
+        } else if (i && step < rank->ranges[i - 1].end) {
+            step = rank->ranges[i - 1].end;
+        } else {
+            return step;
+        }
+    }
+    return progress->steps;
+}
+
+/* Sets a node to the smaller of its two; false: it was that. */
+static bool settle(uint64_t *tree, size_t node)
+{
+    uint64_t smaller = tree[2 * node] < tree[2 * node + 1] ? tree[2 * node] : tree[2 * node + 1];
+    bool has_changed = tree[node] != smaller;
+
+    tree[node] = smaller;
+    return has_changed;
+}
+
+/* Finds the smallest missing step of every rank anew. */
+static void build_tree(struct progress *progress)
+{
+    for (uint32_t i = 0; i < progress->n_ranks; i++) {
+        progress->ranks[i].below = missing_from(progress, i, 0);
+        progress->tree[(size_t)progress->n_ranks + i] = progress->ranks[i].below;
+    }
+    for (size_t node = progress->n_ranks; node-- > 1;) {
+        (void)settle(progress->tree, node);
+    }
+}
+
+/* Carries a rank's smallest missing step up the tree. */
+static void climb(struct progress *progress, uint32_t data_rank)
+{
+    struct rank *rank = &progress->ranks[data_rank];
+    size_t node = (size_t)progress->n_ranks + data_rank;
+
+    rank->below = missing_from(progress, data_rank, rank->below);
+    progress->tree[node] = rank->below;
+    for (node /= 2; node && settle(progress->tree, node); node /= 2) {
+    }
+}
+
+static void mark_dirty(struct progress *progress, uint32_t data_rank)
+{
+    if (!progress->ranks[data_rank].is_dirty) {
+        progress->ranks[data_rank].is_dirty = true;
+        progress->dirty_ranks[progress->n_dirty++] = data_rank;
+    }
 }
 
 /* Makes room for one more range at `at`. */
@@ -155,7 +231,7 @@ static int add_step(struct rank *rank, uint32_t data_rank, uint64_t step, struct
                                 "data rank %" PRIu32 " reports step %" PRIu64
                                 ", but its reports have %d holes already (the first: step %" PRIu64
                                 "): report the missing steps first",
-                                data_rank, step, PROGRESS_MAX_RANGES, rank_below(rank));
+                                data_rank, step, PROGRESS_MAX_RANGES, rank->below);
     } else if (insert_range(rank, i, (struct store_range){step, step + 1})) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
                                 "no memory for the report of step %" PRIu64, step);
@@ -167,18 +243,20 @@ int progress_report(struct progress *progress, uint32_t data_rank, uint64_t step
                     struct skrull_error *err)
 {
     struct rank *rank;
+    uint32_t n_ranks;
     int result;
 
-    if (data_rank >= progress->n_ranks) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "data_rank: %" PRIu32 " is out of range, the job has data ranks 0 "
-                                "to %" PRIu32,
-                                data_rank, progress->n_ranks - 1);
-    }
     if (step >= progress->steps) {
         return skrull_error_set(err, SKRULL_ERR_OUT_OF_RANGE,
                                 "step %" PRIu64 " is out of range, the job has %" PRIu64 " steps",
                                 step, progress->steps);
+    }
+    n_ranks = progress->spans[span_at(progress, step)].n_ranks;
+    if (data_rank >= n_ranks) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "data_rank: %" PRIu32 " is out of range, step %" PRIu64
+                                " has data ranks 0 to %" PRIu32,
+                                data_rank, step, n_ranks - 1);
     }
     rank = &progress->ranks[data_rank];
     result = add_step(rank, data_rank, step, err);
@@ -188,6 +266,7 @@ int progress_report(struct progress *progress, uint32_t data_rank, uint64_t step
     rank->n_reports++;
     rank->last_step = step;
     if (result == 0) {
+        progress->end = step + 1 > progress->end ? step + 1 : progress->end;
         mark_dirty(progress, data_rank);
         climb(progress, data_rank);
     }
@@ -199,9 +278,14 @@ uint64_t progress_next_step(const struct progress *progress)
     return progress->tree[1];
 }
 
+uint64_t progress_end(const struct progress *progress)
+{
+    return progress->end;
+}
+
 uint64_t progress_rank_below(const struct progress *progress, uint32_t data_rank)
 {
-    return data_rank < progress->n_ranks ? rank_below(&progress->ranks[data_rank]) : 0;
+    return data_rank < progress->n_ranks ? progress->ranks[data_rank].below : progress->steps;
 }
 
 bool progress_is_reported(const struct progress *progress, uint32_t data_rank, uint64_t step)
@@ -325,6 +409,24 @@ int progress_restore(struct progress *progress, const struct store_progress *sav
     free(rank->ranges);
     rank->ranges = ranges;
     rank->n_ranges = rank->n_allocated = saved->n_ranges;
+    if (ranges[saved->n_ranges - 1].end > progress->end) {
+        progress->end = ranges[saved->n_ranges - 1].end;
+    }
+    rank->below = 0;
     climb(progress, saved->data_rank);
     return 0;
+}
+
+void progress_take(struct progress *progress, struct progress *old)
+{
+    assert(progress->n_ranks >= old->n_ranks && progress->steps >= old->end);
+    for (uint32_t i = 0; i < old->n_ranks; i++) {
+        progress->ranks[i] = old->ranks[i];
+        old->ranks[i] = (struct rank){0};
+    }
+    memcpy(progress->dirty_ranks, old->dirty_ranks, old->n_dirty * sizeof(*old->dirty_ranks));
+    progress->n_dirty = old->n_dirty;
+    progress->end = old->end;
+    old->n_dirty = 0;
+    build_tree(progress);
 }

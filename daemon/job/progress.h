@@ -18,28 +18,41 @@ struct progress;
 /* Ranges that a rank may have; each hole in its reports makes one more. */
 #define PROGRESS_MAX_RANGES 1024
 
-/* Nothing reported yet: a new table for `n_ranks` (at least 1) data ranks and steps [0, steps).
- * RESOURCE_EXHAUSTED: out of memory. */
-int progress_new(uint32_t n_ranks, uint64_t steps, struct progress **ret_progress,
-                 struct skrull_error *err);
+/* From `first_step` on, a step has so many data ranks. */
+struct progress_span {
+    uint64_t first_step;
+    uint32_t n_ranks; /* at least 1 */
+};
+
+/* Nothing reported yet: a new table for steps [0, steps), whose data ranks are those of `spans`
+ * ([n_spans >= 1] ascending, the first from step 0; copied). RESOURCE_EXHAUSTED: out of memory. */
+int progress_new(const struct progress_span *spans, uint32_t n_spans, uint64_t steps,
+                 struct progress **ret_progress, struct skrull_error *err);
+
+/* What was reported to `old` is the new table's from now on; `old` is empty. The new one has the
+ * ranks and steps of all that was reported. Cannot fail. O(ranks x spans). */
+void progress_take(struct progress *progress, struct progress *old);
 
 /* NULL is fine. */
 void progress_free(struct progress *progress);
 
 /*
  * A rank has done a step. Returns 0: new; PROGRESS_REPEATED: known already, nothing changed.
- * INVALID_ARGUMENT: no such rank; OUT_OF_RANGE: no such step; RESOURCE_EXHAUSTED: too many holes,
- * or out of memory. O(log ranges + log ranks), save where a range is inserted.
+ * INVALID_ARGUMENT: the step has no such rank; OUT_OF_RANGE: no such step; RESOURCE_EXHAUSTED: too
+ * many holes, or out of memory. O(log ranges + log ranks + spans), save where a range is inserted.
  */
 #define PROGRESS_REPEATED 1
 int progress_report(struct progress *progress, uint32_t data_rank, uint64_t step,
                     struct skrull_error *err);
 
-/* The smallest step that not every rank has reported; `steps` where all are done. Never falls.
- * O(1). */
+/* The smallest step that not every data rank of it has reported; `steps` where all are done. Never
+ * falls, also not by progress_take where new spans begin at progress_end or later. O(1). */
 uint64_t progress_next_step(const struct progress *progress);
 
-/* The smallest step that this rank has not reported. */
+/* One past the largest step that any rank has reported. */
+uint64_t progress_end(const struct progress *progress);
+
+/* The smallest step with this rank that it has not reported; `steps` where there is none. */
 uint64_t progress_rank_below(const struct progress *progress, uint32_t data_rank);
 
 bool progress_is_reported(const struct progress *progress, uint32_t data_rank, uint64_t step);

@@ -83,13 +83,16 @@ static struct registry_entry *entry_new(const struct skrull_job *spec, const cha
     entry->n_refs = 1;
     entry->arena = arena_new(MAX_SPEC_BYTES);
     if (entry->arena) {
-        entry->spec = spec_copy(entry->arena, spec);
+        entry->created = spec_copy(entry->arena, spec);
         entry->request_id = arena_strdup(entry->arena, request_id ? request_id : "");
     }
-    if (!entry->spec || !entry->request_id) {
+    if (!entry->created || !entry->request_id) {
         registry_entry_unref(entry);
         return NULL;
     }
+    entry->spec = entry->created;
+    entry->name = entry->created->name;
+    entry->uid = entry->created->uid ? entry->created->uid : "";
     return entry;
 }
 
@@ -100,7 +103,7 @@ static size_t place_of(const struct registry *registry, const char *name)
 
     while (low < high) {
         middle = low + (high - low) / 2;
-        if (strcmp(registry->entries[middle]->spec->name, name) < 0) {
+        if (strcmp(registry->entries[middle]->name, name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -113,7 +116,7 @@ static struct registry_entry *find(const struct registry *registry, const char *
 {
     size_t i = place_of(registry, name);
 
-    if (i < registry->n_entries && strcmp(registry->entries[i]->spec->name, name) == 0) {
+    if (i < registry->n_entries && strcmp(registry->entries[i]->name, name) == 0) {
         return registry->entries[i];
     }
     return NULL;
@@ -154,11 +157,11 @@ static int check_request(const struct registry *registry, const struct skrull_jo
     if (!first) {
         return 0;
     }
-    if (!spec_is_same(first->spec, spec)) {
+    if (!spec_is_same(first->created, spec)) {
         return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
                                 "request_id: %s was used to create job %s with another "
                                 "specification: send a new request_id for a new job",
-                                request_id, first->spec->name);
+                                request_id, first->name);
     }
     if (!published) {
         return under_way(spec->name, err);
@@ -177,7 +180,7 @@ static int check_name(const struct registry *registry, const char *name, struct 
                                 name);
     }
     for (i = 0; i < registry->n_reserved; i++) {
-        if (strcmp(registry->reserved[i]->spec->name, name) == 0) {
+        if (strcmp(registry->reserved[i]->name, name) == 0) {
             return under_way(name, err);
         }
     }
@@ -236,27 +239,46 @@ int registry_reserve(struct registry *registry, const struct skrull_job *spec,
     return 0;
 }
 
-/* Progress of a job of this spec; its size and steps are those of its creation. */
-static int make_progress(struct registry_entry *entry, struct skrull_error *err)
+int registry_make_progress(const struct job *job, struct progress **ret_progress,
+                           struct skrull_error *err)
 {
-    uint64_t n_ranks = (uint64_t)entry->spec->parallel.dp * entry->spec->parallel.cp;
+    const uint32_t n = job_n_revisions(job);
+    struct progress_span *spans = calloc(n, sizeof(*spans));
+    int result = 0;
 
-    if (n_ranks == 0 || n_ranks > UINT32_MAX) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "parallel: dp x cp of job %s is out of range", entry->spec->name);
+    if (!spans) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "no memory for job %s",
+                                job_spec(job)->name);
     }
-    return progress_new((uint32_t)n_ranks, entry->spec->info.steps, &entry->progress, err);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct skrull_job *spec = job_revision_at(job, i, &spans[i].first_step);
+
+        spans[i].n_ranks = spec->parallel.dp * spec->parallel.cp; /* job_complete bounds it */
+    }
+    spans[0].first_step = 0;
+    result = progress_new(spans, n, job_spec(job)->info.steps, ret_progress, err);
+    free(spans);
+    return result;
 }
 
 int registry_prepare(struct registry_entry *entry, struct job *job, struct skrull_error *err)
 {
-    int result;
-
     assert(!entry->job && !entry->progress);
     entry->spec = job_spec(job);
     entry->job = job_ref(job);
-    result = make_progress(entry, err);
-    return result;
+    return registry_make_progress(job, &entry->progress, err);
+}
+
+void registry_revise(struct registry_entry *entry, struct job *job, struct progress *progress)
+{
+    struct job *old = entry->job;
+
+    progress_take(progress, entry->progress);
+    progress_free(entry->progress);
+    entry->progress = progress;
+    entry->job = job_ref(job);
+    entry->spec = job_spec(job);
+    job_unref(old);
 }
 
 static void unreserve(struct registry *registry, const struct registry_entry *entry)
@@ -272,7 +294,7 @@ static void unreserve(struct registry *registry, const struct registry_entry *en
 
 void registry_publish(struct registry *registry, struct registry_entry *entry)
 {
-    size_t at = place_of(registry, entry->spec->name);
+    size_t at = place_of(registry, entry->name);
 
     assert(entry->job || entry->why_broken.code);
     unreserve(registry, entry);
@@ -289,35 +311,41 @@ void registry_cancel(struct registry *registry, struct registry_entry *entry)
     registry_entry_unref(entry);
 }
 
-int registry_load(struct registry *registry, const struct skrull_job *spec, const char *request_id,
-                  struct job *job, const struct skrull_error *why, uint64_t given_out_below,
+/* A job that cannot be opened, as the store has it. */
+static int load_broken(struct registry_entry *entry, const struct registry_saved *saved,
+                       struct skrull_error *err)
+{
+    entry->why_broken = *saved->why;
+    entry->spec = spec_copy(entry->arena, saved->newest);
+    return entry->spec ? 0
+                       : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                          "no memory for job %s", entry->name);
+}
+
+int registry_load(struct registry *registry, const struct registry_saved *saved, struct job *job,
                   struct registry_entry **ret_entry, struct skrull_error *err)
 {
     struct registry_entry *entry;
-    int result = check_name(registry, spec->name, err);
+    /* No check of the request_id: whatever the store holds was accepted once. */
+    int result = registry_reserve(registry, saved->created, NULL, &entry, err);
 
-    if (result == 0) {
-        /* No check of the request_id: whatever the store holds was accepted once. */
-        result = registry_reserve(registry, spec, NULL, &entry, err);
-    }
     if (result) {
         return result;
     }
-    entry->request_id = arena_strdup(entry->arena, request_id ? request_id : "");
+    entry->request_id = arena_strdup(entry->arena, saved->request_id ? saved->request_id : "");
     if (!entry->request_id) {
         result = skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "no memory for job %s",
-                                  spec->name);
+                                  entry->name);
     } else if (job) {
         result = registry_prepare(entry, job, err);
     } else {
-        entry->why_broken = *why;
-        result = spec->info.steps ? make_progress(entry, err) : 0;
+        result = load_broken(entry, saved, err);
     }
     if (result) {
         registry_cancel(registry, entry);
         return result;
     }
-    entry->given_out_below = given_out_below;
+    entry->given_out_below = saved->given_out_below;
     registry_publish(registry, entry);
     *ret_entry = entry;
     return 0;
@@ -337,7 +365,7 @@ int registry_find(const struct registry *registry, const char *name,
 
 void registry_remove(struct registry *registry, struct registry_entry *entry)
 {
-    size_t at = place_of(registry, entry->spec->name);
+    size_t at = place_of(registry, entry->name);
 
     assert(at < registry->n_entries && registry->entries[at] == entry);
     registry->n_entries--;
@@ -351,11 +379,11 @@ int registry_entry_job(const struct registry_entry *entry, struct job **ret_job,
                        struct skrull_error *err)
 {
     if (entry->is_deleted) {
-        return skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "job %s was deleted", entry->spec->name);
+        return skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "job %s was deleted", entry->name);
     }
     if (!entry->job) {
         return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION, "job %s has no plans: %s",
-                                entry->spec->name, entry->why_broken.message);
+                                entry->name, entry->why_broken.message);
     }
     *ret_job = entry->job;
     return 0;
@@ -364,15 +392,13 @@ int registry_entry_job(const struct registry_entry *entry, struct job **ret_job,
 int registry_entry_check_uid(const struct registry_entry *entry, const char *uid,
                              struct skrull_error *err)
 {
-    const char *own = entry->spec->uid ? entry->spec->uid : "";
-
-    if (!uid || !*uid || strcmp(uid, own) == 0) {
+    if (!uid || !*uid || strcmp(uid, entry->uid) == 0) {
         return 0;
     }
     return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
                             "uid: job %s has uid %s, not %s: it was created anew, or this is "
                             "another daemon",
-                            entry->spec->name, own, uid);
+                            entry->name, entry->uid, uid);
 }
 
 size_t registry_count(const struct registry *registry)
@@ -415,7 +441,7 @@ int registry_page(const struct registry *registry, uint64_t page_size, const cha
     page.n = registry->n_entries - page.first;
     if (page.n > n_wanted) {
         page.n = (size_t)n_wanted;
-        page.next_page_token = registry->entries[page.first + page.n - 1]->spec->name;
+        page.next_page_token = registry->entries[page.first + page.n - 1]->name;
     }
     *ret_page = page;
     return 0;

@@ -24,20 +24,26 @@ struct registry;
 /* One job; reference-counted, so streams may keep it past its deletion. Fields are for reading,
  * save those said to be the daemon's. */
 struct registry_entry {
-    const struct skrull_job *spec;  /* completed; published ones have uid, revision and info */
-    const char *request_id;         /* "": none */
+    /* Constant over the entry's life, so other threads may read them. */
+    const char *name, *uid;           /* uid "": none */
+    const char *request_id;           /* "": none */
+    const struct skrull_job *created; /* completed, as it was asked for: the first revision */
+
+    const struct skrull_job *spec;  /* of the newest revision; published ones have uid, revision and info */
     struct job *job;                /* owned reference; NULL: reserved only, or broken */
     struct skrull_error why_broken; /* code 0: not broken */
     struct progress
-        *progress; /* owned; NULL before registry_prepare and for broken jobs without info */
+        *progress; /* owned; NULL before registry_prepare and for broken jobs */
     bool is_deleted;
 
     /* The daemon's. */
     uint64_t given_out_below;  /* durable: plans of smaller steps may have been sent */
+    bool is_updating;          /* a revision is under way; it begins at updating_from */
+    uint64_t updating_from;
     struct hub *hub;          /* borrowed; NULL for broken jobs */
 
     /* The registry's. */
-    struct arena *arena; /* owns spec and request_id */
+    struct arena *arena; /* owns the texts and `created` */
     size_t n_refs;
 };
 
@@ -71,11 +77,26 @@ void registry_publish(struct registry *registry, struct registry_entry *entry);
 void registry_cancel(struct registry *registry, struct registry_entry *entry);
 
 /*
- * Adds a job that the store holds: `job` (takes a reference), or NULL and `why` it could not be
- * opened: it is listed, but has no plans. `spec` is used where job is NULL.
+ * A new revision, in two steps as well: the progress of the revised job, which may fail; then, once
+ * the store has the revision, the swap (takes a reference of `job`, and `progress` over), which may
+ * not. Whoever holds the old job keeps it.
  */
-int registry_load(struct registry *registry, const struct skrull_job *spec, const char *request_id,
-                  struct job *job, const struct skrull_error *why, uint64_t given_out_below,
+int registry_make_progress(const struct job *job, struct progress **ret_progress,
+                           struct skrull_error *err);
+void registry_revise(struct registry_entry *entry, struct job *job, struct progress *progress);
+
+/* What the store holds of a job: how it was created, and, where it could not be opened, its newest
+ * spec and why. */
+struct registry_saved {
+    const struct skrull_job *created, *newest;
+    const char *request_id;
+    const struct skrull_error *why; /* NULL: it was opened */
+    uint64_t given_out_below;
+};
+
+/* Adds a job that the store holds: `job` (takes a reference), or NULL: it is listed, but has no
+ * plans. */
+int registry_load(struct registry *registry, const struct registry_saved *saved, struct job *job,
                   struct registry_entry **ret_entry, struct skrull_error *err);
 
 /* A published job, borrowed. NOT_FOUND names it. */

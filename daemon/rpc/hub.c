@@ -114,8 +114,7 @@ static void mark_start(struct hub *hub)
 static void mark_work(void *arg)
 {
     struct hub *hub = (struct hub *)arg;
-    int code =
-        store_give_out(hub->ctx->store, hub->entry->spec->uid, hub->mark_running, &hub->mark_err);
+    int code = store_give_out(hub->ctx->store, hub->entry->uid, hub->mark_running, &hub->mark_err);
 
     if (code < 0) {
         hub->mark_err.code = code;
@@ -158,7 +157,7 @@ void hub_mark(struct hub *hub, uint64_t below)
 static void save_work(void *arg)
 {
     struct hub *hub = (struct hub *)arg;
-    int code = store_put_progress(hub->ctx->store, hub->entry->spec->uid, hub->saved, hub->n_saved,
+    int code = store_put_progress(hub->ctx->store, hub->entry->uid, hub->saved, hub->n_saved,
                                   &hub->save_err);
 
     if (code < 0) {

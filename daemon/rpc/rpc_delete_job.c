@@ -24,7 +24,7 @@ struct delete_op {
 static void work(void *arg)
 {
     struct delete_op *op = (struct delete_op *)arg;
-    int code = store_delete_job(op->ctx->store, op->entry->spec->name, &op->err);
+    int code = store_delete_job(op->ctx->store, op->entry->name, &op->err);
 
     if (code < 0) {
         op->err.code = code;
@@ -34,7 +34,7 @@ static void work(void *arg)
 static void done(void *arg)
 {
     struct delete_op *op = (struct delete_op *)arg;
-    const char *name = op->entry->spec->name;
+    const char *name = op->entry->name;
     struct skrull_error gone = {0};
 
     if (op->err.code < 0) {
@@ -46,7 +46,7 @@ static void done(void *arg)
             hub_close(op->entry->hub, &gone);
         }
         log_event(LOG_LEVEL_INFO, "job_deleted", LOG_TEXT("job", name),
-                  LOG_TEXT("uid", op->entry->spec->uid));
+                  LOG_TEXT("uid", op->entry->uid));
         call_reply(op->call, (struct rpc_bytes){NULL, 0});
     }
     registry_entry_unref(op->entry);

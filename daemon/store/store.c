@@ -62,6 +62,14 @@ int store_put_job(struct store *store, const struct store_job *job, struct skrul
     return result ? result : store->ops->put_job(store, job, err);
 }
 
+int store_put_revision(struct store *store, const char *uid, const struct store_revision *revision,
+                       struct skrull_error *err)
+{
+    int result = check_number("first_step", revision->first_step, err);
+
+    return result ? result : store->ops->put_revision(store, uid, revision, err);
+}
+
 int store_delete_job(struct store *store, const char *name, struct skrull_error *err)
 {
     return store->ops->delete_job(store, name, err);
@@ -83,6 +91,12 @@ int store_put_progress(struct store *store, const char *uid, const struct store_
 int store_each_job(struct store *store, store_job_fn fn, void *arg, struct skrull_error *err)
 {
     return store->ops->each_job(store, fn, arg, err);
+}
+
+int store_each_revision(struct store *store, const char *uid, store_revision_fn fn, void *arg,
+                        struct skrull_error *err)
+{
+    return store->ops->each_revision(store, uid, fn, arg, err);
 }
 
 int store_each_progress(struct store *store, const char *uid, store_progress_fn fn, void *arg,

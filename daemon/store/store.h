@@ -16,9 +16,17 @@ struct store_job {
     const char *name;
     const char *uid;        /* 32 hex digits */
     const char *request_id; /* "" where there was none */
-    const uint8_t *spec;    /* codec_job_pack */
+    const uint8_t *spec;    /* codec_job_pack; of revision 1 */
     size_t spec_len;
     uint64_t given_out_below; /* plans of smaller steps may have been sent */
+};
+
+/* A later revision of a job. */
+struct store_revision {
+    uint32_t revision; /* from 2 */
+    uint64_t first_step;
+    const uint8_t *spec; /* codec_job_pack */
+    size_t spec_len;
 };
 
 /* Steps [begin, end). */
@@ -44,7 +52,12 @@ void store_close(struct store *store);
 /* Adds a job. ALREADY_EXISTS: the name is taken. */
 int store_put_job(struct store *store, const struct store_job *job, struct skrull_error *err);
 
-/* Removes a job and its progress. NOT_FOUND. */
+/* Adds the next revision of the job `uid`. ABORTED: it is not the next one; FAILED_PRECONDITION:
+ * plans of its first step may have been given out. NOT_FOUND. */
+int store_put_revision(struct store *store, const char *uid, const struct store_revision *revision,
+                       struct skrull_error *err);
+
+/* Removes a job, its revisions and its progress. NOT_FOUND. */
 int store_delete_job(struct store *store, const char *name, struct skrull_error *err);
 
 /* Raises given_out_below of the job `uid`; never lowers it. */
@@ -54,10 +67,14 @@ int store_give_out(struct store *store, const char *uid, uint64_t below, struct 
 int store_put_progress(struct store *store, const char *uid, const struct store_progress *progress,
                        size_t n, struct skrull_error *err);
 
-/* Calls back for each job by name, or for each rank's progress of a job; memory is the callee's
- * only during the call. A non-zero return of the callback ends the walk and is returned. */
+/* Calls back for each job by name, for each revision of a job from the second on, or for each
+ * rank's progress of a job; memory is the callee's only during the call. Walks may be nested. A
+ * non-zero return of the callback ends the walk and is returned. */
 typedef int (*store_job_fn)(void *arg, const struct store_job *job);
+typedef int (*store_revision_fn)(void *arg, const struct store_revision *revision);
 typedef int (*store_progress_fn)(void *arg, const struct store_progress *progress);
 int store_each_job(struct store *store, store_job_fn fn, void *arg, struct skrull_error *err);
+int store_each_revision(struct store *store, const char *uid, store_revision_fn fn, void *arg,
+                        struct skrull_error *err);
 int store_each_progress(struct store *store, const char *uid, store_progress_fn fn, void *arg,
                         struct skrull_error *err);

@@ -22,12 +22,16 @@
 
 enum statement {
     PUT_JOB,
+    FIND_REVISION,
+    PUT_REVISION,
     DELETE_PROGRESS,
+    DELETE_REVISIONS,
     DELETE_JOB,
     GIVE_OUT,
     FIND_UID,
     PUT_PROGRESS,
     EACH_JOB,
+    EACH_REVISION,
     EACH_PROGRESS,
     N_STATEMENTS
 };
@@ -35,6 +39,12 @@ enum statement {
 static const char *const statement_sql[N_STATEMENTS] = {
     [PUT_JOB] = "INSERT INTO jobs (name, uid, request_id, spec, spec_hash, given_out_below)"
                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [FIND_REVISION] = "SELECT id, given_out_below,"
+                      " (SELECT coalesce(max(revision), 1) FROM revisions WHERE job = id)"
+                      " FROM jobs WHERE uid = ?1",
+    [PUT_REVISION] = "INSERT INTO revisions (job, revision, first_step, spec, spec_hash)"
+                     " VALUES (?1, ?2, ?3, ?4, ?5)",
+    [DELETE_REVISIONS] = "DELETE FROM revisions WHERE job = (SELECT id FROM jobs WHERE name = ?1)",
     [DELETE_PROGRESS] = "DELETE FROM progress WHERE job = (SELECT id FROM jobs WHERE name = ?1)",
     [DELETE_JOB] = "DELETE FROM jobs WHERE name = ?1",
     [GIVE_OUT] = "UPDATE jobs SET given_out_below = max(given_out_below, ?2) WHERE uid = ?1",
@@ -44,6 +54,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
                      " DO UPDATE SET ranges = ?3, ranges_hash = ?4",
     [EACH_JOB] = "SELECT name, uid, request_id, spec, spec_hash, given_out_below FROM jobs"
                  " ORDER BY name",
+    [EACH_REVISION] = "SELECT revision, first_step, spec, spec_hash FROM revisions"
+                      " WHERE job = (SELECT id FROM jobs WHERE uid = ?1) ORDER BY revision",
     [EACH_PROGRESS] = "SELECT data_rank, ranges, ranges_hash FROM progress"
                       " WHERE job = (SELECT id FROM jobs WHERE uid = ?1) ORDER BY data_rank",
 };
@@ -174,6 +186,84 @@ static int put_job(struct store *store, const struct store_job *job, struct skru
                                  : sqlite_error_status(&self->file, status, "saving a job", err);
 }
 
+static int no_such_uid(const char *uid, struct skrull_error *err)
+{
+    return skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "no job has uid %s", uid);
+}
+
+/* May the job `uid` have this revision next? *ret_id: its row. */
+static int find_revision(struct store_sqlite *self, const char *uid,
+                         const struct store_revision *revision, int64_t *ret_id,
+                         struct skrull_error *err)
+{
+    sqlite3_stmt *statement = self->statements[FIND_REVISION];
+    int64_t given_out_below = 0, newest = 0;
+    int status;
+
+    bind_text(statement, 1, uid);
+    status = sqlite3_step(statement);
+    if (status == SQLITE_ROW) {
+        *ret_id = sqlite3_column_int64(statement, 0);
+        given_out_below = sqlite3_column_int64(statement, 1);
+        newest = sqlite3_column_int64(statement, 2);
+    }
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    if (status == SQLITE_DONE) {
+        return no_such_uid(uid, err);
+    }
+    if (status != SQLITE_ROW) {
+        return sqlite_error_status(&self->file, status, "finding a job", err);
+    }
+    if (revision->revision != newest + 1) {
+        return skrull_error_set(err, SKRULL_ERR_ABORTED,
+                                "the job has revision %" PRId64 ", %" PRIu32
+                                " is not the next: look at it again",
+                                newest, revision->revision);
+    }
+    if ((uint64_t)given_out_below > revision->first_step) {
+        return skrull_error_set(
+            err, SKRULL_ERR_FAILED_PRECONDITION,
+            "plans below step %" PRId64
+            " may have been given out: a revision cannot begin at step %" PRIu64,
+            given_out_below, revision->first_step);
+    }
+    return 0;
+}
+
+static int put_revision(struct store *store, const char *uid, const struct store_revision *revision,
+                        struct skrull_error *err)
+{
+    struct store_sqlite *self = sqlite_of(store);
+    sqlite3_stmt *statement = self->statements[PUT_REVISION];
+    int64_t id = 0;
+    int status, result = begin(self, "saving a revision", err);
+
+    if (result) {
+        return result;
+    }
+    result = find_revision(self, uid, revision, &id, err);
+    if (result == 0) {
+        (void)sqlite3_bind_int64(statement, 1, id);
+        (void)sqlite3_bind_int64(statement, 2, revision->revision);
+        (void)sqlite3_bind_int64(statement, 3, (int64_t)revision->first_step);
+        bind_blob(statement, 4, revision->spec, revision->spec_len);
+        (void)sqlite3_bind_int64(statement, 5, hash_of(revision->spec, revision->spec_len));
+        status = run(statement);
+        if (status != SQLITE_DONE) {
+            result = sqlite_error_status(&self->file, status, "saving a revision", err);
+        }
+    }
+    return end(self, result, "saving a revision", err);
+}
+
+/* Deletes what belongs to the job of this name, by one statement. */
+static int delete_rows(struct store_sqlite *self, enum statement which, const char *name)
+{
+    bind_text(self->statements[which], 1, name);
+    return run(self->statements[which]);
+}
+
 static int delete_job(struct store *store, const char *name, struct skrull_error *err)
 {
     struct store_sqlite *self = sqlite_of(store);
@@ -182,11 +272,12 @@ static int delete_job(struct store *store, const char *name, struct skrull_error
     if (result) {
         return result;
     }
-    bind_text(self->statements[DELETE_PROGRESS], 1, name);
-    status = run(self->statements[DELETE_PROGRESS]);
+    status = delete_rows(self, DELETE_PROGRESS, name);
     if (status == SQLITE_DONE) {
-        bind_text(self->statements[DELETE_JOB], 1, name);
-        status = run(self->statements[DELETE_JOB]);
+        status = delete_rows(self, DELETE_REVISIONS, name);
+    }
+    if (status == SQLITE_DONE) {
+        status = delete_rows(self, DELETE_JOB, name);
     }
     if (status != SQLITE_DONE) {
         result = sqlite_error_status(&self->file, status, "deleting a job", err);
@@ -194,11 +285,6 @@ static int delete_job(struct store *store, const char *name, struct skrull_error
         result = skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "no job is named %s", name);
     }
     return end(self, result, "deleting a job", err);
-}
-
-static int no_such_uid(const char *uid, struct skrull_error *err)
-{
-    return skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "no job has uid %s", uid);
 }
 
 static int give_out(struct store *store, const char *uid, uint64_t below, struct skrull_error *err)
@@ -338,6 +424,31 @@ static int each_job(struct store *store, store_job_fn fn, void *arg, struct skru
     return result;
 }
 
+static int each_revision(struct store *store, const char *uid, store_revision_fn fn, void *arg,
+                         struct skrull_error *err)
+{
+    struct store_sqlite *self = sqlite_of(store);
+    sqlite3_stmt *statement = self->statements[EACH_REVISION];
+    int status = SQLITE_DONE, result = 0;
+
+    bind_text(statement, 1, uid);
+    while (result == 0 && (status = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct store_revision revision = {
+            .revision = (uint32_t)sqlite3_column_int64(statement, 0),
+            .first_step = (uint64_t)sqlite3_column_int64(statement, 1),
+        };
+
+        result = read_blob(self, statement, 2, &revision.spec, &revision.spec_len, err);
+        result = result ? result : fn(arg, &revision);
+    }
+    if (result == 0 && status != SQLITE_DONE) {
+        result = sqlite_error_status(&self->file, status, "reading revisions", err);
+    }
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    return result;
+}
+
 static int give_progress(struct store_sqlite *self, sqlite3_stmt *statement, store_progress_fn fn,
                          void *arg, struct skrull_error *err)
 {
@@ -390,9 +501,11 @@ const struct store_ops store_sqlite_ops = {
     .open = open_store,
     .close = close_store,
     .put_job = put_job,
+    .put_revision = put_revision,
     .delete_job = delete_job,
     .give_out = give_out,
     .put_progress = put_progress,
     .each_job = each_job,
+    .each_revision = each_revision,
     .each_progress = each_progress,
 };

@@ -12,9 +12,10 @@
 
 static struct progress *make(uint32_t n_ranks, uint64_t steps)
 {
+    const struct progress_span span = {0, n_ranks};
     struct progress *progress = NULL;
 
-    assert_int_equal(progress_new(n_ranks, steps, &progress, NULL), 0);
+    assert_int_equal(progress_new(&span, 1, steps, &progress, NULL), 0);
     return progress;
 }
 
@@ -115,6 +116,7 @@ enum { MOST_RANKS = 9, MOST_STEPS = 40 };
 
 struct naive {
     uint32_t n_ranks, steps;
+    bool is_absent[MOST_RANKS][MOST_STEPS]; /* the step has no such rank */
     bool is_reported[MOST_RANKS][MOST_STEPS];
 };
 
@@ -122,7 +124,8 @@ static uint64_t naive_below(const struct naive *naive, uint32_t rank)
 {
     uint64_t step = 0;
 
-    while (step < naive->steps && naive->is_reported[rank][step]) {
+    while (step < naive->steps &&
+           (naive->is_reported[rank][step] || naive->is_absent[rank][step])) {
         step++;
     }
     return step;
@@ -196,6 +199,100 @@ static void test_progress_report__against_naive(void **state)
             run_against_naive(seed * 977 + n_ranks, n_ranks, MOST_STEPS - 5 * (uint32_t)seed);
         }
     }
+}
+
+/* Makes every step from `first_step` on have so many ranks. */
+static void naive_revise(struct naive *naive, uint64_t first_step, uint32_t n_ranks)
+{
+    for (uint32_t rank = 0; rank < MOST_RANKS; rank++) {
+        for (uint64_t step = first_step; step < MOST_STEPS; step++) {
+            naive->is_absent[rank][step] = rank >= n_ranks;
+        }
+    }
+    naive->n_ranks = n_ranks > naive->n_ranks ? n_ranks : naive->n_ranks;
+}
+
+/* Reports at random, now and then a revision at or past all that was reported. */
+static void run_revisions(uint64_t seed)
+{
+    enum { MOST_SPANS = 6 };
+    struct progress_span spans[MOST_SPANS] = {{0, 1 + next_random(&seed) % MOST_RANKS}};
+    struct naive naive = {.steps = MOST_STEPS};
+    struct progress *progress = NULL, *next = NULL;
+    uint32_t n_spans = 1, limit = 4; /* workers are below it */
+    uint64_t next_step = 0;
+
+    naive_revise(&naive, 0, spans[0].n_ranks);
+    assert_int_equal(progress_new(spans, 1, MOST_STEPS, &progress, NULL), 0);
+    for (uint32_t i = 0; i < 1500; i++) {
+        uint32_t rank = next_random(&seed) % MOST_RANKS, step = next_random(&seed) % limit;
+        int expected = naive.is_absent[rank][step]     ? SKRULL_ERR_INVALID_ARGUMENT
+                       : naive.is_reported[rank][step] ? PROGRESS_REPEATED
+                                                       : 0;
+
+        assert_int_equal(progress_report(progress, rank, step, NULL), expected);
+        naive.is_reported[rank][step] |= expected == 0;
+        compare(&naive, progress);
+        assert_true(progress_next_step(progress) >= next_step);
+        next_step = progress_next_step(progress);
+        if (i % 100 == 99) {
+            limit = limit + 6 < MOST_STEPS ? limit + 6 : MOST_STEPS;
+        }
+        if (i % 200 == 150 && n_spans < MOST_SPANS) {
+            uint64_t x = progress_end(progress) + next_random(&seed) % 3;
+
+            x = x < MOST_STEPS ? x : MOST_STEPS;
+            spans[n_spans++] = (struct progress_span){x, 1 + next_random(&seed) % MOST_RANKS};
+            naive_revise(&naive, x, spans[n_spans - 1].n_ranks);
+            assert_int_equal(progress_new(spans, n_spans, MOST_STEPS, &next, NULL), 0);
+            progress_take(next, progress);
+            assert_false(progress_is_dirty(progress));
+            progress_free(progress);
+            progress = next;
+            compare(&naive, progress);
+            assert_true(progress_next_step(progress) >= next_step);
+        }
+    }
+    progress_free(progress);
+}
+
+static void test_progress_take__against_naive(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        run_revisions(seed * 7919);
+    }
+}
+
+static void test_progress_take__keeps_all(void **state)
+{
+    static const struct progress_span spans[] = {{0, 2}, {5, 4}};
+    struct progress *progress = make(2, 10), *next = NULL;
+    struct arena *arena = arena_new(1 << 16);
+    struct store_progress *saved = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(progress_end(progress), 0);
+    assert_int_equal(progress_report(progress, 1, 3, NULL), 0);
+    assert_int_equal(progress_end(progress), 4);
+    assert_int_equal(progress_new(spans, 2, 20, &next, NULL), 0);
+    progress_take(next, progress);
+    progress_free(progress);
+    assert_int_equal(progress_end(next), 4);
+    assert_int_equal(progress_n_reports(next, 1), 1);
+    assert_int_equal(progress_last_step(next, 1), 3);
+    assert_true(progress_is_dirty(next)); /* was not saved yet */
+    assert_int_equal(progress_report(next, 3, 4, NULL), SKRULL_ERR_INVALID_ARGUMENT);
+    assert_int_equal(progress_report(next, 3, 5, NULL), 0);
+    assert_int_equal(progress_rank_below(next, 2), 5);
+    assert_int_equal(progress_rank_below(next, 3), 6);
+    assert_int_equal(progress_take_dirty(next, arena, &saved, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(saved[0].data_rank, 1);
+    assert_int_equal(saved[1].data_rank, 3);
+    arena_free(arena);
+    progress_free(next);
 }
 
 static void test_progress_take_dirty__only_what_changed(void **state)
@@ -284,6 +381,8 @@ int main(void)
         cmocka_unit_test(test_progress_report__from_a_checkpoint),
         cmocka_unit_test(test_progress_report__too_many_holes),
         cmocka_unit_test(test_progress_report__against_naive),
+        cmocka_unit_test(test_progress_take__against_naive),
+        cmocka_unit_test(test_progress_take__keeps_all),
         cmocka_unit_test(test_progress_take_dirty__only_what_changed),
         cmocka_unit_test(test_progress_take_dirty__out_of_memory),
         cmocka_unit_test(test_progress_restore__unsound),

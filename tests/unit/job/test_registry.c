@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
+#include "arena.h"
 #include "job/job.h"
 #include "job/progress.h"
+#include "job/revise.h"
 #include "unit/job/job_folder.h"
 
 static const uint32_t lengths[][2] = {{24, 100}, {0, 0}};
@@ -138,19 +140,24 @@ static void test_registry_load__broken_job_is_listed(void **state)
     struct registry *registry = registry_new();
     struct registry_entry *entry = NULL;
     struct skrull_error why = {0}, err = {0};
+    struct registry_saved saved = {.created = &folder->spec,
+                                   .newest = &folder->spec,
+                                   .request_id = "request",
+                                   .given_out_below = 64};
     struct job *job = NULL;
 
     assert_int_equal(job_open(job_folder_spec(folder), &folder->roots, &job, &why),
                      SKRULL_ERR_NOT_FOUND);
     folder->spec.info.steps = 3; /* as the store has it */
-    assert_int_equal(
-        registry_load(registry, &folder->spec, "request", NULL, &why, 64, &entry, NULL), 0);
+    saved.why = &why;
+    assert_int_equal(registry_load(registry, &saved, NULL, &entry, NULL), 0);
     assert_int_equal(registry_count(registry), 1);
     assert_int_equal(entry->given_out_below, 64);
     assert_int_equal(registry_entry_job(entry, &job, &err), SKRULL_ERR_FAILED_PRECONDITION);
     assert_non_null(strstr(err.message, why.message));
     assert_null(job);
-    assert_int_equal(progress_report(entry->progress, 0, 2, NULL), 0);
+    assert_null(entry->progress);
+    assert_int_equal(entry->spec->info.steps, 3);
     folder->spec.info.steps = 0;
     assert_int_equal(create(registry, folder, "job", "other", &err), SKRULL_ERR_ALREADY_EXISTS);
     assert_int_equal(create(registry, folder, "job", "request", &err), REGISTRY_REPEATED);
@@ -163,12 +170,57 @@ static void test_registry_load__opened_job(void **state)
     struct registry *registry = registry_new();
     struct registry_entry *entry = NULL, *other = NULL;
     struct job *job = open_named(folder, "one");
+    struct registry_saved saved = {.created = job_spec(job),
+                                   .newest = job_spec(job),
+                                   .request_id = "r",
+                                   .given_out_below = 128};
 
-    assert_int_equal(registry_load(registry, job_spec(job), "r", job, NULL, 128, &entry, NULL), 0);
+    assert_int_equal(registry_load(registry, &saved, job, &entry, NULL), 0);
     assert_int_equal(entry->given_out_below, 128);
     assert_ptr_equal(entry->spec, job_spec(job));
-    assert_int_equal(registry_load(registry, job_spec(job), "s", job, NULL, 0, &other, NULL),
-                     SKRULL_ERR_ALREADY_EXISTS);
+    assert_string_equal(entry->name, "one");
+    assert_string_equal(entry->uid, job_spec(job)->uid);
+    saved.request_id = "s";
+    assert_int_equal(registry_load(registry, &saved, job, &other, NULL), SKRULL_ERR_ALREADY_EXISTS);
+    job_unref(job);
+    registry_free(registry);
+}
+
+/* The request that created a job is still known by what it asked for, and the progress goes on. */
+static void test_registry_revise__swaps_the_job(void **state)
+{
+    struct job_folder *folder = *state;
+    struct registry *registry = registry_new();
+    struct registry_entry *entry = NULL, *other = NULL;
+    struct job *job = open_named(folder, "one"), *revised = NULL;
+    struct progress *progress = NULL;
+    struct arena *arena = arena_new(1 << 16);
+    const struct skrull_job update = {.parallel.dp = 3};
+    const struct revise_request request = {.job = &update, .floor = 2};
+    struct skrull_job *spec = NULL;
+    uint32_t rank;
+
+    assert_int_equal(registry_reserve(registry, &folder->spec, "r", &entry, NULL), 0);
+    assert_int_equal(registry_prepare(entry, job, NULL), 0);
+    registry_publish(registry, entry);
+    for (rank = 0; rank < 8; rank++) {
+        assert_int_equal(progress_report(entry->progress, rank, 0, NULL), 0);
+    }
+    assert_int_equal(revise_spec(arena, entry->spec, &request, &spec, NULL), 0);
+    assert_int_equal(job_revise(job, spec, &revised, NULL), 0);
+    assert_int_equal(registry_make_progress(revised, &progress, NULL), 0);
+    registry_revise(entry, revised, progress);
+    assert_ptr_equal(entry->spec, job_spec(revised));
+    assert_int_equal(entry->spec->revision, 2);
+    assert_int_equal(progress_next_step(entry->progress), 1);
+    assert_int_equal(progress_report(entry->progress, 8, 1, NULL), SKRULL_ERR_INVALID_ARGUMENT);
+    assert_int_equal(progress_report(entry->progress, 11, 2, NULL), 0);
+    assert_string_equal(entry->name, "one");
+    assert_int_equal(registry_reserve(registry, &folder->spec, "r", &other, NULL),
+                     REGISTRY_REPEATED);
+    assert_ptr_equal(other, entry);
+    arena_free(arena);
+    job_unref(revised);
     job_unref(job);
     registry_free(registry);
 }
@@ -221,6 +273,8 @@ static struct registry *make_many(struct job_folder *folder, uint32_t n)
     const struct skrull_error why = {.code = SKRULL_ERR_NOT_FOUND, .message = "gone"};
     struct registry *registry = registry_new();
     struct registry_entry *entry = NULL;
+    const struct registry_saved saved = {
+        .created = &folder->spec, .newest = &folder->spec, .request_id = "", .why = &why};
     char name[16];
     uint32_t i;
 
@@ -229,8 +283,7 @@ static struct registry *make_many(struct job_folder *folder, uint32_t n)
         /* Not in order: 7,919 is prime to every n used here. */
         (void)snprintf(name, sizeof(name), "j-%04u", (unsigned)((uint64_t)i * 7919 % n));
         folder->spec.name = name;
-        assert_int_equal(registry_load(registry, &folder->spec, "", NULL, &why, 0, &entry, NULL),
-                         0);
+        assert_int_equal(registry_load(registry, &saved, NULL, &entry, NULL), 0);
     }
     return registry;
 }
@@ -327,6 +380,7 @@ int main(void)
         WITH_FOLDER(test_registry_reserve__under_way),
         WITH_FOLDER(test_registry_load__broken_job_is_listed),
         WITH_FOLDER(test_registry_load__opened_job),
+        WITH_FOLDER(test_registry_revise__swaps_the_job),
         WITH_FOLDER(test_registry_remove__entry_stays_for_its_holders),
         WITH_FOLDER(test_registry_entry_check_uid__other),
         WITH_FOLDER(test_registry_page__walks_all_once),

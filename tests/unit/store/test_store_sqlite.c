@@ -70,6 +70,41 @@ static void assert_dump(struct store *store, const char *expected)
     assert_string_equal(dump.text, expected);
 }
 
+static int dump_revision(void *arg, const struct store_revision *revision)
+{
+    struct dump *dump = arg;
+
+    dump->len +=
+        (size_t)snprintf(dump->text + dump->len, sizeof(dump->text) - dump->len, "%u@%llu %zu:%c\n",
+                         revision->revision, (unsigned long long)revision->first_step,
+                         revision->spec_len, revision->spec_len ? revision->spec[0] : '-');
+    return 0;
+}
+
+/* The revisions of the job of tag 'a'. */
+static void assert_revisions(struct store *store, const char *expected)
+{
+    struct dump dump = {.len = 0};
+    char uid[33];
+
+    state_folder_uid('a', uid);
+    assert_int_equal(store_each_revision(store, uid, dump_revision, &dump, NULL), 0);
+    assert_string_equal(dump.text, expected);
+}
+
+/* A revision of the job of tag 'a' whose spec is 3 times `letter`. */
+static int put_revision(struct store *store, uint32_t number, uint64_t first_step, char letter,
+                        struct skrull_error *err)
+{
+    uint8_t spec[3];
+    const struct store_revision revision = {number, first_step, spec, sizeof(spec)};
+    char uid[33];
+
+    memset(spec, letter, sizeof(spec));
+    state_folder_uid('a', uid);
+    return store_put_revision(store, uid, &revision, err);
+}
+
 /* Progress of ranks 0 to 2 alike: steps [0, end). */
 static int put_three(struct store *store, uint64_t end, struct skrull_error *err)
 {
@@ -129,6 +164,48 @@ static void test_store_delete_job__takes_its_progress(void **state)
     assert_non_null(strstr(err.message, "one"));
     state_folder_put_job(store, "one", 'a', 1);
     assert_dump(store, "one a  1:a 0\n");
+    store_close(store);
+}
+
+static void test_store_put_revision__survives_closing(void **state)
+{
+    struct store *store = state_folder_open(*state);
+
+    state_folder_put_job(store, "one", 'a', 1);
+    state_folder_put_job(store, "two", 'b', 1);
+    assert_revisions(store, "");
+    assert_int_equal(put_revision(store, 2, 0, 'x', NULL), 0);
+    assert_int_equal(put_revision(store, 3, INT64_MAX, 'y', NULL), 0);
+    store_close(store);
+    store = state_folder_open(*state);
+    assert_revisions(store, "2@0 3:x\n3@9223372036854775807 3:y\n");
+    assert_dump(store, "one a  1:a 0\ntwo b  1:b 0\n");
+    assert_int_equal(store_delete_job(store, "one", NULL), 0);
+    state_folder_put_job(store, "one", 'a', 1);
+    assert_revisions(store, "");
+    store_close(store);
+}
+
+static void test_store_put_revision__refuses(void **state)
+{
+    struct store *store = state_folder_open(*state);
+    struct skrull_error err = {0};
+    char uid[33];
+
+    assert_int_equal(put_revision(store, 2, 0, 'x', &err), SKRULL_ERR_NOT_FOUND);
+    state_folder_put_job(store, "one", 'a', 1);
+    state_folder_uid('a', uid);
+    assert_int_equal(put_revision(store, 1, 64, 'x', &err), SKRULL_ERR_ABORTED);
+    assert_int_equal(put_revision(store, 3, 64, 'x', &err), SKRULL_ERR_ABORTED);
+    assert_non_null(strstr(err.message, "revision 1, 3 is not the next"));
+    assert_int_equal(store_give_out(store, uid, 64, NULL), 0);
+    assert_int_equal(put_revision(store, 2, 63, 'x', &err), SKRULL_ERR_FAILED_PRECONDITION);
+    assert_non_null(strstr(err.message, "below step 64"));
+    assert_int_equal(put_revision(store, 2, 64, 'x', &err), 0);
+    assert_int_equal(put_revision(store, 2, 64, 'x', &err), SKRULL_ERR_ABORTED);
+    assert_int_equal(put_revision(store, 3, (uint64_t)INT64_MAX + 1, 'x', &err),
+                     SKRULL_ERR_INVALID_ARGUMENT);
+    assert_revisions(store, "2@64 3:x\n");
     store_close(store);
 }
 
@@ -359,6 +436,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FOLDER(test_store_put_job__survives_closing),
         WITH_FOLDER(test_store_put_job__taken),
+        WITH_FOLDER(test_store_put_revision__survives_closing),
+        WITH_FOLDER(test_store_put_revision__refuses),
         WITH_FOLDER(test_store_delete_job__takes_its_progress),
         WITH_FOLDER(test_store_give_out__never_lowers),
         WITH_FOLDER(test_store_put_progress__replaces_ranks),
