@@ -13,9 +13,12 @@
 #include <grpc/slice.h>
 #include <grpc/support/time.h>
 
+#include "arena.h"
+#include "codec_status.h"
 #include "tag_order.h"
 
 #define MAX_DETAILS 400 /* bytes of a daemon's message that are kept */
+#define STATUS_BUDGET ((size_t)64 << 10)
 
 gpr_timespec call_deadline(int64_t ns)
 {
@@ -213,6 +216,24 @@ static void copy_details(const grpc_slice *details, char ret_text[MAX_DETAILS + 
     ret_text[len] = '\0';
 }
 
+/* The reason that the daemon gave beside its words, where it gave one. */
+static void take_reason(const struct call *call, struct skrull_error *err)
+{
+    static const char name[] = "grpc-status-details-bin";
+    struct arena *arena = arena_new(STATUS_BUDGET);
+
+    for (size_t i = 0; err && arena && i < call->trailing.count; i++) {
+        const grpc_metadata *entry = &call->trailing.metadata[i];
+        const struct rpc_bytes bytes = {GRPC_SLICE_START_PTR(entry->value),
+                                        GRPC_SLICE_LENGTH(entry->value)};
+
+        if (grpc_slice_str_cmp(entry->key, name) == 0) {
+            (void)codec_status_unpack(arena, bytes, err, NULL);
+        }
+    }
+    arena_free(arena);
+}
+
 int call_result(const struct call *call, const char *server, struct skrull_error *err)
 {
     char details[MAX_DETAILS + 1];
@@ -226,10 +247,13 @@ int call_result(const struct call *call, const char *server, struct skrull_error
     }
     copy_details(&call->details, details);
     if (code == GRPC_STATUS_UNAVAILABLE) {
-        return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE,
-                                "skrulld at %s is not available: %s; is it running? (--server and "
-                                "SKRULL_SERVER name another)",
-                                server, details);
+        (void)skrull_error_set(err, SKRULL_ERR_UNAVAILABLE,
+                               "skrulld at %s is not available: %s; is it running? (--server and "
+                               "SKRULL_SERVER name another)",
+                               server, details);
+    } else {
+        (void)skrull_error_set(err, -code, "%s", details[0] ? details : skrull_error_text(-code));
     }
-    return skrull_error_set(err, -code, "%s", details[0] ? details : skrull_error_text(-code));
+    take_reason(call, err);
+    return -code;
 }

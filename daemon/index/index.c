@@ -152,6 +152,17 @@ static int open_as(const struct index_format *format, const struct index_source 
     return 0;
 }
 
+/* What is wrong with a file, for programs. */
+static int with_reason(int status, struct skrull_error *err)
+{
+    if (err && err->reason == SKRULL_REASON_NONE && status < 0 &&
+        status != SKRULL_ERR_RESOURCE_EXHAUSTED) {
+        err->reason = status == SKRULL_ERR_FAILED_PRECONDITION ? SKRULL_REASON_INDEX_CHANGED
+                                                               : SKRULL_REASON_INDEX_INVALID;
+    }
+    return status;
+}
+
 static uint64_t or_default(uint64_t limit, uint64_t default_limit)
 {
     return limit ? limit : default_limit;
@@ -173,7 +184,7 @@ int index_open(int fd, const char *path, const struct index_options *options,
     int status = source_open(fd, path, &source, err);
 
     if (status < 0) {
-        return status;
+        return with_reason(status, err);
     }
     if (name[0] == '\0' || strcmp(name, "auto") == 0) {
         status = by_content(&source, &format, err);
@@ -182,7 +193,8 @@ int index_open(int fd, const char *path, const struct index_options *options,
         status = by_name(name, source.path, &format, err);
     }
     status = status < 0 ? status : check_options(format, &source, err);
-    return status < 0 ? status : open_as(format, &source, ret_idx, err);
+    status = status < 0 ? status : open_as(format, &source, ret_idx, err);
+    return with_reason(status, err);
 }
 
 void index_close(struct length_index *idx)
@@ -202,8 +214,8 @@ int index_check_whole(const struct length_index *idx, struct skrull_error *err)
 {
     return map_is_whole(idx->map)
                ? 0
-               : skrull_error_set(
-                     err, SKRULL_ERR_DATA_LOSS,
+               : skrull_error_because(
+                     err, SKRULL_ERR_DATA_LOSS, SKRULL_REASON_INDEX_CHANGED, 0,
                      "the index was truncated while it was in use: write it again, and "
                      "replace it by rename");
 }
@@ -218,7 +230,7 @@ int index_verify(const struct length_index *idx, uint64_t *ret_payload_hash,
 
     status = status < 0 ? status : index_check_whole(idx, err);
     if (status < 0) {
-        return skrull_error_prefix(err, status, "%s", file->path);
+        return with_reason(skrull_error_prefix(err, status, "%s", file->path), err);
     }
     *ret_payload_hash = hash;
     return 0;

@@ -31,7 +31,15 @@ struct lookup {
 
 static int refuse(const struct lookup *lookup, int code, const char *why)
 {
-    return skrull_error_set(lookup->err, code, "%s: %s", index_short_path(lookup->path), why);
+    enum skrull_reason reason = SKRULL_REASON_NONE;
+
+    if (code == SKRULL_ERR_NOT_FOUND) {
+        reason = SKRULL_REASON_INDEX_NOT_FOUND;
+    } else if (code == SKRULL_ERR_PERMISSION_DENIED) {
+        reason = SKRULL_REASON_INDEX_OUTSIDE_ROOTS;
+    }
+    return skrull_error_because(lookup->err, code, reason, 0, "%s: %s",
+                                index_short_path(lookup->path), why);
 }
 
 static int outside(const struct lookup *lookup)

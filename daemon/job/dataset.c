@@ -55,10 +55,10 @@ static int find_path(const char *path, const struct job_roots *roots, const stru
         }
         free(candidate);
     }
-    return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                            "index %.200s changed while it was opened: try again once it is "
-                            "written",
-                            path);
+    return skrull_error_because(err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_INDEX_CHANGED, 0,
+                                "index %.200s changed while it was opened: try again once it is "
+                                "written",
+                                path);
 }
 
 /* Opens the file and reads all of it. */
@@ -82,10 +82,11 @@ static int read_index(struct dataset *dataset, const struct skrull_dataset *spec
         result = index_verify(dataset->idx, &dataset->payload_hash, err);
     }
     if (result == 0 && (fstat(fd, &after) || !is_same_file(&after, &dataset->found))) {
-        result = skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                                  "index %.200s changed while it was read: try again once it is "
-                                  "written",
-                                  spec->index);
+        result = skrull_error_because(
+            err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_INDEX_CHANGED, 0,
+            "index %.200s changed while it was read: try again once it is "
+            "written",
+            spec->index);
     }
     return result;
 }
@@ -153,14 +154,15 @@ static int check_over_length(const struct dataset *dataset, enum skrull_over_len
                          "drop them, or give the index without loss tokens",
                          dataset->place, over->n, dataset->path);
     }
-    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                            "data[%" PRIu32 "].over_length: %" PRIu64 " of the %" PRIu64
-                            " sequences of %.120s are longer than %" PRIu64
-                            " tokens, the limit %.100s; the longest has %" PRIu32
-                            ": set over_length to truncate or drop, or choose a larger "
-                            "batch.bucket_tokens or parallel.cp",
-                            dataset->place, over->n, dataset->idx->count, dataset->path,
-                            dataset->limit, where, over->longest);
+    return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_OVER_LENGTH,
+                                dataset->limit,
+                                "data[%" PRIu32 "].over_length: %" PRIu64 " of the %" PRIu64
+                                " sequences of %.120s are longer than %" PRIu64
+                                " tokens, the limit %.100s; the longest has %" PRIu32
+                                ": set over_length to truncate or drop, or choose a larger "
+                                "batch.bucket_tokens or parallel.cp",
+                                dataset->place, over->n, dataset->idx->count, dataset->path,
+                                dataset->limit, where, over->longest);
 }
 
 /* Marks the rows within the limit. */
@@ -231,11 +233,12 @@ int dataset_check_unchanged(const struct dataset *dataset, struct skrull_error *
     } else if (now.st_ino != dataset->found.st_ino || now.st_dev != dataset->found.st_dev) {
         what = "was replaced";
     }
-    return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                            "data[%" PRIu32 "].index: %.200s %s after the job was opened: put the "
-                            "index back as it was and restart skrulld, or create a new job for the "
-                            "new one",
-                            dataset->place, dataset->path, what);
+    return skrull_error_because(
+        err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_INDEX_CHANGED, 0,
+        "data[%" PRIu32 "].index: %.200s %s after the job was opened: put the "
+        "index back as it was and restart skrulld, or create a new job for the "
+        "new one",
+        dataset->place, dataset->path, what);
 }
 
 int dataset_check_info(const struct dataset *dataset, const struct skrull_index_info *info,
@@ -254,8 +257,8 @@ int dataset_check_info(const struct dataset *dataset, const struct skrull_index_
 
     for (i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
         if (facts[i].expected != facts[i].found) {
-            return skrull_error_set(
-                err, SKRULL_ERR_FAILED_PRECONDITION,
+            return skrull_error_because(
+                err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_INDEX_CHANGED, 0,
                 facts[i].is_hash
                     ? "data[%" PRIu32 "].index: %.200s has %016" PRIx64
                       " %s, the job was created with %016" PRIx64

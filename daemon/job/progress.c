@@ -247,16 +247,17 @@ int progress_report(struct progress *progress, uint32_t data_rank, uint64_t step
     int result;
 
     if (step >= progress->steps) {
-        return skrull_error_set(err, SKRULL_ERR_OUT_OF_RANGE,
-                                "step %" PRIu64 " is out of range, the job has %" PRIu64 " steps",
-                                step, progress->steps);
+        return skrull_error_because(
+            err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, progress->steps,
+            "step %" PRIu64 " is out of range, the job has %" PRIu64 " steps", step,
+            progress->steps);
     }
     n_ranks = progress->spans[span_at(progress, step)].n_ranks;
     if (data_rank >= n_ranks) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "data_rank: %" PRIu32 " is out of range, step %" PRIu64
-                                " has data ranks 0 to %" PRIu32,
-                                data_rank, step, n_ranks - 1);
+        return skrull_error_because(
+            err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
+            "data_rank: %" PRIu32 " is out of range, step %" PRIu64 " has data ranks 0 to %" PRIu32,
+            data_rank, step, n_ranks - 1);
     }
     rank = &progress->ranks[data_rank];
     result = add_step(rank, data_rank, step, err);

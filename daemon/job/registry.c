@@ -158,10 +158,11 @@ static int check_request(const struct registry *registry, const struct skrull_jo
         return 0;
     }
     if (!spec_is_same(first->created, spec)) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "request_id: %s was used to create job %s with another "
-                                "specification: send a new request_id for a new job",
-                                request_id, first->name);
+        return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                    SKRULL_REASON_REQUEST_ID_REUSED, 0,
+                                    "request_id: %s was used to create job %s with another "
+                                    "specification: send a new request_id for a new job",
+                                    request_id, first->name);
     }
     if (!published) {
         return under_way(spec->name, err);
@@ -175,9 +176,9 @@ static int check_name(const struct registry *registry, const char *name, struct 
     size_t i;
 
     if (find(registry, name)) {
-        return skrull_error_set(err, SKRULL_ERR_ALREADY_EXISTS,
-                                "job %s exists already: choose another name, or delete it first",
-                                name);
+        return skrull_error_because(
+            err, SKRULL_ERR_ALREADY_EXISTS, SKRULL_REASON_JOB_EXISTS, 0,
+            "job %s exists already: choose another name, or delete it first", name);
     }
     for (i = 0; i < registry->n_reserved; i++) {
         if (strcmp(registry->reserved[i]->name, name) == 0) {
@@ -225,9 +226,9 @@ int registry_reserve(struct registry *registry, const struct skrull_job *spec,
         return result;
     }
     if (registry->n_entries + registry->n_reserved >= REGISTRY_MAX_JOBS) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                "the daemon has %d jobs, which is its limit: delete some",
-                                REGISTRY_MAX_JOBS);
+        return skrull_error_because(
+            err, SKRULL_ERR_RESOURCE_EXHAUSTED, SKRULL_REASON_TOO_MANY_JOBS, REGISTRY_MAX_JOBS,
+            "the daemon has %d jobs, which is its limit: delete some", REGISTRY_MAX_JOBS);
     }
     entry = make_room(registry) ? NULL : entry_new(spec, request_id);
     if (!entry) {
@@ -357,7 +358,8 @@ int registry_find(const struct registry *registry, const char *name,
     struct registry_entry *entry = find(registry, name);
 
     if (!entry) {
-        return skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "no job is named %s", name);
+        return skrull_error_because(err, SKRULL_ERR_NOT_FOUND, SKRULL_REASON_JOB_NOT_FOUND, 0,
+                                    "no job is named %s", name);
     }
     *ret_entry = entry;
     return 0;
@@ -379,11 +381,13 @@ int registry_entry_job(const struct registry_entry *entry, struct job **ret_job,
                        struct skrull_error *err)
 {
     if (entry->is_deleted) {
-        return skrull_error_set(err, SKRULL_ERR_NOT_FOUND, "job %s was deleted", entry->name);
+        return skrull_error_because(err, SKRULL_ERR_NOT_FOUND, SKRULL_REASON_JOB_DELETED, 0,
+                                    "job %s was deleted", entry->name);
     }
     if (!entry->job) {
-        return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION, "job %s has no plans: %s",
-                                entry->name, entry->why_broken.message);
+        return skrull_error_because(err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_JOB_BROKEN,
+                                    0, "job %s has no plans: %s", entry->name,
+                                    entry->why_broken.message);
     }
     *ret_job = entry->job;
     return 0;
@@ -395,10 +399,10 @@ int registry_entry_check_uid(const struct registry_entry *entry, const char *uid
     if (!uid || !*uid || strcmp(uid, entry->uid) == 0) {
         return 0;
     }
-    return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                            "uid: job %s has uid %s, not %s: it was created anew, or this is "
-                            "another daemon",
-                            entry->name, entry->uid, uid);
+    return skrull_error_because(err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_UID_MISMATCH, 0,
+                                "uid: job %s has uid %s, not %s: it was created anew, or this is "
+                                "another daemon",
+                                entry->name, entry->uid, uid);
 }
 
 size_t registry_count(const struct registry *registry)
@@ -430,8 +434,9 @@ int registry_page(const struct registry *registry, uint64_t page_size, const cha
 
     if (page_token && *page_token) {
         if (!is_name(page_token)) {
-            return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                    "page_token: not one that ListJobs gave: start without it");
+            return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                        SKRULL_REASON_PAGE_TOKEN_INVALID, 0,
+                                        "page_token: not one that ListJobs gave: start without it");
         }
         page.first = place_of(registry, page_token);
         if (find(registry, page_token)) {

@@ -107,9 +107,17 @@ static size_t add_initial(struct call *call, grpc_op *ops)
     return 1;
 }
 
+/* How a call ends. */
+struct ending {
+    grpc_byte_buffer *message; /* NULL: none */
+    grpc_status_code status;
+    grpc_slice *details; /* NULL: none */
+    grpc_metadata *metadata;
+    size_t n_metadata;
+};
+
 /* The last batch of a call: an optional message, and the status. Drops the handler's reference. */
-static void finish(struct call *call, grpc_byte_buffer *message, grpc_status_code status,
-                   grpc_slice *details)
+static void finish(struct call *call, const struct ending *ending)
 {
     grpc_op ops[3];
     size_t n = 0;
@@ -119,14 +127,16 @@ static void finish(struct call *call, grpc_byte_buffer *message, grpc_status_cod
     if (!call->is_closed) {
         memset(ops, 0, sizeof(ops));
         n = add_initial(call, ops);
-        if (message) {
+        if (ending->message) {
             ops[n].op = GRPC_OP_SEND_MESSAGE;
-            ops[n].data.send_message.send_message = message;
+            ops[n].data.send_message.send_message = ending->message;
             n++;
         }
         ops[n].op = GRPC_OP_SEND_STATUS_FROM_SERVER;
-        ops[n].data.send_status_from_server.status = status;
-        ops[n].data.send_status_from_server.status_details = details;
+        ops[n].data.send_status_from_server.status = ending->status;
+        ops[n].data.send_status_from_server.status_details = ending->details;
+        ops[n].data.send_status_from_server.trailing_metadata = ending->metadata;
+        ops[n].data.send_status_from_server.trailing_metadata_count = ending->n_metadata;
         start_batch(call, ops, n + 1, &call->on_status);
     }
     call_unref(call);
@@ -143,10 +153,10 @@ static grpc_byte_buffer *copy_bytes(struct rpc_bytes bytes)
 
 void call_reply(struct call *call, struct rpc_bytes reply)
 {
-    grpc_byte_buffer *message = copy_bytes(reply);
+    struct ending ending = {.message = copy_bytes(reply), .status = GRPC_STATUS_OK};
 
-    finish(call, message, GRPC_STATUS_OK, NULL);
-    grpc_byte_buffer_destroy(message);
+    finish(call, &ending);
+    grpc_byte_buffer_destroy(ending.message);
 }
 
 /* Clients hear of their faults themselves; the log is for those that are the daemon's. */
@@ -164,24 +174,31 @@ static void log_failed(const struct call *call, const struct skrull_error *err)
 
 void call_fail(struct call *call, const struct skrull_error *err)
 {
+    const struct method *method = call->slot->method;
     grpc_slice details = status_details(err);
+    grpc_metadata metadata;
+    struct ending ending = {.status = status_code(err), .details = &details, .metadata = &metadata};
 
     log_failed(call, err);
-    finish(call, NULL, status_code(err), &details);
+    ending.n_metadata = status_metadata(err, method ? method->name : NULL, &metadata);
+    finish(call, &ending);
     grpc_slice_unref(details);
+    if (ending.n_metadata > 0) {
+        grpc_slice_unref(metadata.value);
+    }
 }
 
 void call_end(struct call *call, struct rpc_bytes last)
 {
-    grpc_byte_buffer *message = NULL;
+    struct ending ending = {.status = GRPC_STATUS_OK};
 
     if (last.len > 0) {
         assert(!call->is_sending || call->is_closed);
-        message = copy_bytes(last);
+        ending.message = copy_bytes(last);
     }
-    finish(call, message, GRPC_STATUS_OK, NULL);
-    if (message) {
-        grpc_byte_buffer_destroy(message);
+    finish(call, &ending);
+    if (ending.message) {
+        grpc_byte_buffer_destroy(ending.message);
     }
 }
 
@@ -289,8 +306,9 @@ static int read_request(struct call *call, struct skrull_error *err)
     grpc_byte_buffer_destroy(call->payload);
     call->payload = NULL;
     if (GRPC_SLICE_LENGTH(call->request) > SERVER_MAX_REQUEST_BYTES) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                "the request has more than %d bytes", SERVER_MAX_REQUEST_BYTES);
+        return skrull_error_because(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                    SKRULL_REASON_REQUEST_TOO_LARGE, SERVER_MAX_REQUEST_BYTES,
+                                    "the request has more than %d bytes", SERVER_MAX_REQUEST_BYTES);
     }
     return 0;
 }
@@ -311,7 +329,8 @@ static int refuse_unknown(const struct call *call, struct skrull_error *err)
         }
     }
     name[len] = '\0';
-    return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "%s: no such method", name);
+    return skrull_error_because(err, SKRULL_ERR_UNIMPLEMENTED, SKRULL_REASON_METHOD_UNKNOWN, 0,
+                                "%s: no such method", name);
 }
 
 /* What can be said against a call before its handler sees it. */
@@ -323,11 +342,12 @@ static int admit(struct call *call, struct skrull_error *err)
         return refuse_unknown(call, err);
     }
     if (!slot->method->handle) {
-        return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "%s is not built yet",
-                                slot->method->name);
+        return skrull_error_because(err, SKRULL_ERR_UNIMPLEMENTED, SKRULL_REASON_METHOD_UNBUILT, 0,
+                                    "%s is not built yet", slot->method->name);
     }
     if (slot->host->is_draining) {
-        return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "the daemon is stopping");
+        return skrull_error_because(err, SKRULL_ERR_UNAVAILABLE, SKRULL_REASON_DRAINING, 0,
+                                    "the daemon is stopping");
     }
     return read_request(call, err);
 }

@@ -68,7 +68,8 @@ void rpc_health_check(struct rpc_ctx *ctx, struct call *call)
         return;
     }
     if (!is_known(service)) {
-        (void)skrull_error_set(&err, SKRULL_ERR_NOT_FOUND, "%s: no such service", service);
+        (void)skrull_error_because(&err, SKRULL_ERR_NOT_FOUND, SKRULL_REASON_SERVICE_UNKNOWN, 0,
+                                   "%s: no such service", service);
         call_fail(call, &err);
         return;
     }

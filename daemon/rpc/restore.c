@@ -194,7 +194,8 @@ void restore_close(struct rpc_ctx *ctx)
 {
     struct skrull_error err = {0};
 
-    (void)skrull_error_set(&err, SKRULL_ERR_UNAVAILABLE, "the daemon is stopping");
+    (void)skrull_error_because(&err, SKRULL_ERR_UNAVAILABLE, SKRULL_REASON_DRAINING, 0,
+                               "the daemon is stopping");
     for (size_t i = 0; i < registry_count(ctx->registry); i++) {
         hub_close(registry_at(ctx->registry, i)->hub, &err);
     }

@@ -42,7 +42,8 @@ static void done(void *arg)
     } else {
         if (!op->entry->is_deleted) {
             registry_remove(op->ctx->registry, op->entry);
-            (void)skrull_error_set(&gone, SKRULL_ERR_NOT_FOUND, "job %s was deleted", name);
+            (void)skrull_error_because(&gone, SKRULL_ERR_NOT_FOUND, SKRULL_REASON_JOB_DELETED, 0,
+                                       "job %s was deleted", name);
             hub_close(op->entry->hub, &gone);
         }
         log_event(LOG_LEVEL_INFO, "job_deleted", LOG_TEXT("job", name),

@@ -44,9 +44,9 @@ static void finish(struct get_plan_op *op, const struct skrull_error *err)
 
 static int too_large(struct skrull_error *err)
 {
-    return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                            "the plan has more than %zu bytes: ask by data_ranks, a part at a time",
-                            MAX_REPLY_BYTES);
+    return skrull_error_because(
+        err, SKRULL_ERR_RESOURCE_EXHAUSTED, SKRULL_REASON_PLAN_TOO_LARGE, MAX_REPLY_BYTES,
+        "the plan has more than %zu bytes: ask by data_ranks, a part at a time", MAX_REPLY_BYTES);
 }
 
 /* A plan's ranks are what its messages hold, so their size is known before anything is encoded. */
@@ -129,9 +129,10 @@ static int check_request(const struct registry_entry *entry, struct rpc_get_plan
         return code;
     }
     if (request->step >= spec->info.steps) {
-        return skrull_error_set(
-            err, SKRULL_ERR_OUT_OF_RANGE, "step: %llu is past the end, job %s has %llu steps",
-            (unsigned long long)request->step, spec->name, (unsigned long long)spec->info.steps);
+        return skrull_error_because(
+            err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, spec->info.steps,
+            "step: %llu is past the end, job %s has %llu steps", (unsigned long long)request->step,
+            spec->name, (unsigned long long)spec->info.steps);
     }
     if (request->n_data_ranks > 0) {
         qsort(request->data_ranks, request->n_data_ranks, sizeof(request->data_ranks[0]),
@@ -141,9 +142,10 @@ static int check_request(const struct registry_entry *entry, struct rpc_get_plan
         uint32_t rank = request->data_ranks[i];
 
         if (rank >= n_ranks) {
-            return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                    "data_ranks: %u is out of range, 0 to %llu are allowed", rank,
-                                    (unsigned long long)(n_ranks - 1));
+            return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                        SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
+                                        "data_ranks: %u is out of range, 0 to %llu are allowed",
+                                        rank, (unsigned long long)(n_ranks - 1));
         }
         if (n_unique == 0 || request->data_ranks[n_unique - 1] != rank) {
             request->data_ranks[n_unique++] = rank;

@@ -83,11 +83,12 @@ static bool compare(struct report_op *op, const uint8_t digest[SKRULL_DIGEST_SIZ
         (void)skrull_error_set(&err, SKRULL_ERR_INVALID_ARGUMENT,
                                "reports[%zu].digest: not 32 lower-case hex digits", op->i_report);
     } else if (memcmp(reported, digest, SKRULL_DIGEST_SIZE) != 0) {
-        (void)skrull_error_set(&err, SKRULL_ERR_FAILED_PRECONDITION,
-                               "reports[%zu].digest: step %llu of data rank %u did not run the "
-                               "plan of job %s",
-                               op->i_report, (unsigned long long)report->step, report->data_rank,
-                               op->entry->spec->name);
+        (void)skrull_error_because(&err, SKRULL_ERR_FAILED_PRECONDITION,
+                                   SKRULL_REASON_DIGEST_MISMATCH, report->step,
+                                   "reports[%zu].digest: step %llu of data rank %u did not run the "
+                                   "plan of job %s",
+                                   op->i_report, (unsigned long long)report->step,
+                                   report->data_rank, op->entry->spec->name);
     } else {
         return true;
     }
@@ -150,14 +151,14 @@ static int check_request(const struct registry_entry *entry, const struct rpc_re
         const struct rpc_step_report *report = &request->reports[i];
 
         if (report->data_rank >= n_ranks) {
-            return skrull_error_set(
-                err, SKRULL_ERR_INVALID_ARGUMENT,
+            return skrull_error_because(
+                err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
                 "reports[%zu].data_rank: %u is out of range, 0 to %llu are allowed", i,
                 report->data_rank, (unsigned long long)(n_ranks - 1));
         }
         if (report->step >= spec->info.steps) {
-            return skrull_error_set(
-                err, SKRULL_ERR_OUT_OF_RANGE,
+            return skrull_error_because(
+                err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, spec->info.steps,
                 "reports[%zu].step: %llu is past the end, job %s has %llu steps", i,
                 (unsigned long long)report->step, spec->name, (unsigned long long)spec->info.steps);
         }

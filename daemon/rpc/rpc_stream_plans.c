@@ -205,10 +205,12 @@ static void compare(struct plan_stream *ps, const uint8_t digest[SKRULL_DIGEST_S
         on_event(ps, STREAM_CHECKED);
         return;
     }
-    (void)skrull_error_set(&err, SKRULL_ERR_FAILED_PRECONDITION,
-                           "resume_digest: not the digest of step %llu of job %s: the worker "
-                           "follows another plan; restart it from a checkpoint of this job",
-                           (unsigned long long)(ps->stream.step - 1), ps->hub->entry->spec->name);
+    (void)skrull_error_because(&err, SKRULL_ERR_FAILED_PRECONDITION,
+                               SKRULL_REASON_RESUME_DIGEST_MISMATCH, ps->stream.step - 1,
+                               "resume_digest: not the digest of step %llu of job %s: the worker "
+                               "follows another plan; restart it from a checkpoint of this job",
+                               (unsigned long long)(ps->stream.step - 1),
+                               ps->hub->entry->spec->name);
     fail(ps, &err);
 }
 
@@ -352,14 +354,16 @@ static int check_request(const struct registry_entry *entry, const struct rpc_st
         return code;
     }
     if (request->data_rank >= n_ranks) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "data_rank: %u is out of range, 0 to %llu are allowed",
-                                request->data_rank, (unsigned long long)(n_ranks - 1));
+        return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                    SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
+                                    "data_rank: %u is out of range, 0 to %llu are allowed",
+                                    request->data_rank, (unsigned long long)(n_ranks - 1));
     }
     if (request->from_step > steps) {
-        return skrull_error_set(
-            err, SKRULL_ERR_OUT_OF_RANGE, "from_step: %llu is past the end, job %s has %llu steps",
-            (unsigned long long)request->from_step, spec->name, (unsigned long long)steps);
+        return skrull_error_because(err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE,
+                                    steps, "from_step: %llu is past the end, job %s has %llu steps",
+                                    (unsigned long long)request->from_step, spec->name,
+                                    (unsigned long long)steps);
     }
     if (request->resume_digest[0] == '\0') {
         return 0;
@@ -369,8 +373,9 @@ static int check_request(const struct registry_entry *entry, const struct rpc_st
                                 "resume_digest: not 32 lower-case hex digits");
     }
     if (request->from_step == 0) {
-        return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                                "resume_digest: there is no step before from_step 0");
+        return skrull_error_because(err, SKRULL_ERR_FAILED_PRECONDITION,
+                                    SKRULL_REASON_RESUME_DIGEST_MISMATCH, 0,
+                                    "resume_digest: there is no step before from_step 0");
     }
     return 0;
 }

@@ -192,9 +192,9 @@ static int add_spans(struct sampler *sampler, const struct sampler_options *opti
     uint64_t n_sequences = sampler->mixture ? 0 : sampler->n_sequences;
 
     if (n_sequences == 0 && !sampler->mixture) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "no step: 0 sequences, so no batch of %" PRIu32 "; add data",
-                                options->spans[0].batch);
+        return skrull_error_because(
+            err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_TOO_FEW_SEQUENCES, 0,
+            "no step: 0 sequences, so no batch of %" PRIu32 "; add data", options->spans[0].batch);
     }
     sampler->spans = calloc(options->n_spans, sizeof(*sampler->spans));
     if (!sampler->spans) {
@@ -445,9 +445,9 @@ int sampler_step(const struct sampler *sampler, uint64_t step, struct sample_row
     struct span_batch batch;
 
     if (step >= sampler->steps) {
-        return skrull_error_set(err, SKRULL_ERR_OUT_OF_RANGE,
-                                "step %" PRIu64 ": the job has %" PRIu64 ", from 0", step,
-                                sampler->steps);
+        return skrull_error_because(
+            err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, sampler->steps,
+            "step %" PRIu64 ": the job has %" PRIu64 ", from 0", step, sampler->steps);
     }
     batch = span_at(find_span(sampler, step), step);
     if (sampler->mixture) {

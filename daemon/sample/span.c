@@ -18,11 +18,12 @@ static uint64_t steps_of(const struct span *span, uint64_t n_sequences)
 
 static int no_step(const struct span *span, struct skrull_error *err)
 {
-    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                            "no step: %" PRIu64 " sequences are fewer than batch.global %" PRIu32
-                            " and the last, partial batch is dropped; lower batch.global or add "
-                            "data",
-                            span->n_sequences, span->batch);
+    return skrull_error_because(
+        err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_TOO_FEW_SEQUENCES, span->n_sequences,
+        "no step: %" PRIu64 " sequences are fewer than batch.global %" PRIu32
+        " and the last, partial batch is dropped; lower batch.global or add "
+        "data",
+        span->n_sequences, span->batch);
 }
 
 int span_init(const struct span *before, uint64_t first_step, uint32_t batch, uint64_t n_sequences,

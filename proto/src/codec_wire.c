@@ -7,12 +7,14 @@
 #include "codec_wire.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "arena.h"
 
 #define MAX_DEPTH 16
 #define MAX_VARINT_BYTES 10
+#define PATH_SIZE 256 /* of a field in messages; cut there */
 
 static void *allocate(void *data, size_t size)
 {
@@ -117,21 +119,27 @@ static const char *text_fault(struct reader text)
     return NULL;
 }
 
-/* Where the scan is, for messages. */
+/* Where the scan is, for messages: "CreateJobRequest.job.data". */
 struct scan {
     struct skrull_error *err;
+    const char *root;            /* name of the whole message */
+    const char *path[MAX_DEPTH]; /* [depth - 1] fields from there */
     unsigned depth;
 };
 
 static int scan_message(struct scan *scan, const ProtobufCMessageDescriptor *descriptor,
                         struct reader reader);
 
-static int refuse(const struct scan *scan, const ProtobufCMessageDescriptor *descriptor,
-                  const ProtobufCFieldDescriptor *field, const char *why)
+static int refuse(const struct scan *scan, const ProtobufCFieldDescriptor *field, const char *why)
 {
-    return skrull_error_set(scan->err, SKRULL_ERR_INVALID_ARGUMENT, "%s%s%s: %s",
-                            descriptor->short_name, field ? "." : "", field ? field->name : "",
-                            why);
+    char path[PATH_SIZE] = "";
+    size_t len = 0;
+
+    for (unsigned i = 0; i + 1 < scan->depth && len < sizeof(path); i++) {
+        len += (size_t)snprintf(path + len, sizeof(path) - len, ".%s", scan->path[i]);
+    }
+    return skrull_error_set(scan->err, SKRULL_ERR_INVALID_ARGUMENT, "%s%s%s%s: %s", scan->root,
+                            path, field ? "." : "", field ? field->name : "", why);
 }
 
 /* The wire type of a single value. */
@@ -201,12 +209,13 @@ static const char *packed_fault(struct reader reader, ProtobufCType type)
 }
 
 /* The content of a length-prefixed field. */
-static int scan_content(struct scan *scan, const ProtobufCMessageDescriptor *descriptor,
-                        const ProtobufCFieldDescriptor *field, struct reader content)
+static int scan_content(struct scan *scan, const ProtobufCFieldDescriptor *field,
+                        struct reader content)
 {
     const char *why = NULL;
 
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        scan->path[scan->depth - 1] = field->name;
         return scan_message(scan, field->descriptor, content);
     }
     if (field->type == PROTOBUF_C_TYPE_STRING) {
@@ -214,7 +223,7 @@ static int scan_content(struct scan *scan, const ProtobufCMessageDescriptor *des
     } else if (field->type != PROTOBUF_C_TYPE_BYTES) {
         why = packed_fault(content, field->type);
     }
-    return why ? refuse(scan, descriptor, field, why) : 0;
+    return why ? refuse(scan, field, why) : 0;
 }
 
 /* Whether a known field may come with a wire type. */
@@ -235,26 +244,26 @@ static int scan_field(struct scan *scan, const ProtobufCMessageDescriptor *descr
     uint64_t tag, len;
 
     if (!read_varint(reader, &tag) || tag > UINT32_MAX || tag >> 3 == 0) {
-        return refuse(scan, descriptor, NULL, "a field has no valid number");
+        return refuse(scan, NULL, "a field has no valid number");
     }
     wire = (ProtobufCWireType)(tag & 7);
     field = protobuf_c_message_descriptor_get_field(descriptor, (unsigned)(tag >> 3));
     if (field && !takes_wire_type(field, wire)) {
-        return refuse(scan, descriptor, field, "is of another type");
+        return refuse(scan, field, "is of another type");
     }
     switch (wire) {
     case PROTOBUF_C_WIRE_TYPE_VARINT:
     case PROTOBUF_C_WIRE_TYPE_64BIT:
     case PROTOBUF_C_WIRE_TYPE_32BIT:
         why = number_fault(reader, wire, field ? field->type : PROTOBUF_C_TYPE_UINT64);
-        return why ? refuse(scan, descriptor, field, why) : 0;
+        return why ? refuse(scan, field, why) : 0;
     case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
         if (!read_varint(reader, &len) || !read_bytes(reader, len, &content)) {
-            return refuse(scan, descriptor, field, "is cut off");
+            return refuse(scan, field, "is cut off");
         }
-        return field ? scan_content(scan, descriptor, field, content) : 0;
+        return field ? scan_content(scan, field, content) : 0;
     default:
-        return refuse(scan, descriptor, field, "has an unknown wire type");
+        return refuse(scan, field, "has an unknown wire type");
     }
 }
 
@@ -264,7 +273,7 @@ static int scan_message(struct scan *scan, const ProtobufCMessageDescriptor *des
     int r = 0;
 
     if (scan->depth == MAX_DEPTH) {
-        return refuse(scan, descriptor, NULL, "is nested too deep, 16 levels are allowed");
+        return refuse(scan, NULL, "is nested too deep, 16 levels are allowed");
     }
     scan->depth++;
     while (!r && reader.at < reader.end) {
@@ -299,7 +308,7 @@ int codec_wire_decode(struct arena *arena, const ProtobufCMessageDescriptor *des
     struct budget budget = {.arena = arena};
     ProtobufCAllocator allocator = {
         .alloc = allocate_in_budget, .free = release, .allocator_data = &budget};
-    struct scan scan = {.err = err};
+    struct scan scan = {.err = err, .root = descriptor->short_name};
     ProtobufCMessage *message;
     int r;
 
@@ -314,9 +323,10 @@ int codec_wire_decode(struct arena *arena, const ProtobufCMessageDescriptor *des
         return 0;
     }
     if (budget.is_spent) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                "%s: %zu bytes of message need more memory than a request may use",
-                                descriptor->short_name, len);
+        return skrull_error_because(
+            err, SKRULL_ERR_RESOURCE_EXHAUSTED, SKRULL_REASON_REQUEST_TOO_LARGE, 0,
+            "%s: %zu bytes of message need more memory than a request may use",
+            descriptor->short_name, len);
     }
     return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "%s: not such a message",
                             descriptor->short_name);
@@ -341,6 +351,22 @@ int codec_wire_encode(struct arena *arena, const ProtobufCMessage *message, uint
 char *codec_wire_borrow(const char *text)
 {
     return (char *)(uintptr_t)(text ? text : "");
+}
+
+void codec_wire_clean_text(char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        size_t len = utf8_sequence((const uint8_t *)text, left);
+
+        if (len == 0 || (unsigned char)*text < 0x20 || *text == 0x7f) {
+            *text = '?';
+            len = 1;
+        }
+        text += len;
+        left -= len;
+    }
 }
 
 int codec_wire_check_text(const char *field, const char *text, size_t max_len,

@@ -31,6 +31,10 @@ int codec_wire_encode(struct arena *arena, const ProtobufCMessage *message, uint
 /* Generated structs have `char *` where nobody writes: `text`, or "" for NULL. */
 char *codec_wire_borrow(const char *text);
 
+/* Puts "?" in place of whatever a string of the wire or a line of a log cannot hold: control
+ * characters, bytes that are not UTF-8. */
+void codec_wire_clean_text(char *text);
+
 /* INVALID_ARGUMENT, naming the field, where a string is longer than `max_len` bytes, or a list
  * longer than `max_count` entries. */
 int codec_wire_check_text(const char *field, const char *text, size_t max_len,

@@ -1,6 +1,7 @@
 /* Errors in words. */
 #include <skrull/error.h>
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,24 @@ int skrull_error_set(struct skrull_error *err, int code, const char *format, ...
 
     if (err) {
         err->code = code;
+        err->reason = SKRULL_REASON_NONE;
+        err->limit = 0;
+        va_start(args, format);
+        (void)vsnprintf(err->message, sizeof(err->message), format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+int skrull_error_because(struct skrull_error *err, int code, enum skrull_reason reason,
+                         uint64_t limit, const char *format, ...)
+{
+    va_list args;
+
+    if (err) {
+        err->code = code;
+        err->reason = reason;
+        err->limit = limit;
         va_start(args, format);
         (void)vsnprintf(err->message, sizeof(err->message), format, args);
         va_end(args);
@@ -58,4 +77,17 @@ const char *skrull_error_text(int code)
     default:
         return "unknown";
     }
+}
+
+const char *skrull_reason_text(enum skrull_reason reason)
+{
+    static const char *const texts[] = {
+        [SKRULL_REASON_NONE] = "",
+#define X(name, meaning) [SKRULL_REASON_##name] = #name,
+#include "reason.def"
+#undef X
+    };
+
+    static_assert(sizeof(texts) / sizeof(texts[0]) == SKRULL_N_REASONS, "a row for each reason");
+    return (unsigned)reason < SKRULL_N_REASONS ? texts[reason] : "";
 }

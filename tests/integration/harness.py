@@ -29,7 +29,8 @@ _stubs = None
 
 
 class Stubs:
-    """The generated modules: job, plan, planner (messages), planner_grpc, health, health_grpc."""
+    """The generated modules: job, plan, planner (messages), planner_grpc, health, health_grpc, status,
+    error_details."""
 
     def __init__(self):
         folder = tempfile.mkdtemp(prefix="skrull-stubs-")
@@ -42,6 +43,11 @@ class Stubs:
         os.makedirs(os.path.join(root, "health"))
         shutil.copy(os.path.join(SOURCE, "proto", "grpc", "health", "v1", "health.proto"), os.path.join(root, "health"))
         protos[3] = "health/health.proto"
+        # So would those of google.rpc hide protobuf's own package "google".
+        os.makedirs(os.path.join(root, "rpc"))
+        for name in ("status", "error_details"):
+            shutil.copy(os.path.join(SOURCE, "proto", "google", "rpc", name + ".proto"), os.path.join(root, "rpc"))
+            protos.append("rpc/" + name + ".proto")
         plugin = shutil.which("grpc_python_plugin")
         subprocess.run(["protoc", "-I" + root, "--python_out=" + folder, "--grpc_python_out=" + folder,
                         "--plugin=protoc-gen-grpc_python=" + plugin] + protos, check=True, cwd=root)
@@ -51,6 +57,8 @@ class Stubs:
         self.planner = importlib.import_module("skrull.v1.planner_pb2")
         self.planner_grpc = importlib.import_module("skrull.v1.planner_pb2_grpc")
         self.health = importlib.import_module("health.health_pb2")
+        self.status = importlib.import_module("rpc.status_pb2")
+        self.error_details = importlib.import_module("rpc.error_details_pb2")
         self.health_grpc = importlib.import_module("health.health_pb2_grpc")
 
 
@@ -191,3 +199,25 @@ def error_of(call, *args, **kwargs):
     except grpc.RpcError as error:
         return error
     raise AssertionError("the call succeeded")
+
+
+class Details:
+    """What an RpcError says to programs: the google.rpc.Status of its trailers, taken apart."""
+
+    def __init__(self, error):
+        found = [value for key, value in error.trailing_metadata() if key == "grpc-status-details-bin"]
+        assert len(found) == 1, error
+        self.status = stubs().status.Status.FromString(found[0])
+        self.info = self.retry = self.bad_request = None
+        for any_ in self.status.details:
+            for name, message in (("info", stubs().error_details.ErrorInfo()),
+                                  ("retry", stubs().error_details.RetryInfo()),
+                                  ("bad_request", stubs().error_details.BadRequest())):
+                if any_.Is(message.DESCRIPTOR):
+                    any_.Unpack(message)
+                    setattr(self, name, message)
+
+    @property
+    def field(self):
+        """The field that is wrong, or None."""
+        return self.bad_request.field_violations[0].field if self.bad_request else None

@@ -141,7 +141,7 @@ static struct pipeline *pipeline_of(struct maker *maker, uint32_t max_running, u
 
 static void close_pipeline(struct pipeline *pipeline, struct maker *maker)
 {
-    struct skrull_error err = {SKRULL_ERR_NOT_FOUND, "closed"};
+    struct skrull_error err = {.code = SKRULL_ERR_NOT_FOUND, .message = "closed"};
 
     pipeline_close(pipeline, &err);
     finish_all(maker);
@@ -390,7 +390,7 @@ static void test_pipeline_close__waiters_hear_of_it_and_makers_may_finish(void *
 {
     struct maker maker;
     struct pipeline *pipeline = pipeline_of(&maker, 1, 4, 8, SIZE_MAX);
-    struct skrull_error err = {SKRULL_ERR_NOT_FOUND, "deleted"};
+    struct skrull_error err = {.code = SKRULL_ERR_NOT_FOUND, .message = "deleted"};
     struct asker running = {0}, queued = {0};
 
     (void)state;

@@ -166,7 +166,7 @@ static void test_decode__inner_message(void **state)
     (void)state;
     assert_int_equal(decode(&skrull__v1__report_steps_request__descriptor, bytes, 6, &err),
                      SKRULL_ERR_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "StepReport.digest: is not UTF-8");
+    assert_string_equal(err.message, "ReportStepsRequest.reports.digest: is not UTF-8");
 }
 
 static void test_decode__utf8(void **state)

@@ -38,6 +38,40 @@ static void test_set__cut(void **state)
     assert_int_equal(strlen(err.message), SKRULL_ERROR_MESSAGE_SIZE - 1);
 }
 
+static void test_because__reason_and_limit_until_the_next_error(void **state)
+{
+    struct skrull_error err;
+
+    (void)state;
+    assert_int_equal(skrull_error_because(&err, SKRULL_ERR_OUT_OF_RANGE,
+                                          SKRULL_REASON_STEP_OUT_OF_RANGE, 100, "step %d", 100),
+                     SKRULL_ERR_OUT_OF_RANGE);
+    assert_string_equal(err.message, "step 100");
+    assert_int_equal(err.reason, SKRULL_REASON_STEP_OUT_OF_RANGE);
+    assert_int_equal(err.limit, 100);
+    (void)skrull_error_prefix(&err, err.code, "job a");
+    assert_int_equal(err.reason, SKRULL_REASON_STEP_OUT_OF_RANGE);
+    (void)skrull_error_set(&err, SKRULL_ERR_INTERNAL, "x");
+    assert_int_equal(err.reason, SKRULL_REASON_NONE);
+    assert_int_equal(err.limit, 0);
+    (void)skrull_error_because(NULL, SKRULL_ERR_INTERNAL, SKRULL_REASON_DRAINING, 0, "x");
+}
+
+static void test_reason_text__a_word_each(void **state)
+{
+    (void)state;
+    assert_string_equal(skrull_reason_text(SKRULL_REASON_NONE), "");
+    assert_string_equal(skrull_reason_text(SKRULL_N_REASONS), "");
+    assert_string_equal(skrull_reason_text(SKRULL_REASON_JOB_NOT_FOUND), "JOB_NOT_FOUND");
+    assert_string_equal(skrull_reason_text(SKRULL_REASON_DRAINING), "DRAINING");
+    for (int i = 1; i < SKRULL_N_REASONS; i++) {
+        const char *text = skrull_reason_text((enum skrull_reason)i);
+
+        assert_true(strlen(text) > 0);
+        assert_int_equal(strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), strlen(text));
+    }
+}
+
 static void test_prefix__before_the_message(void **state)
 {
     struct skrull_error err;
@@ -83,6 +117,8 @@ int main(void)
         cmocka_unit_test(test_set__code_and_message),
         cmocka_unit_test(test_set__null),
         cmocka_unit_test(test_set__cut),
+        cmocka_unit_test(test_because__reason_and_limit_until_the_next_error),
+        cmocka_unit_test(test_reason_text__a_word_each),
         cmocka_unit_test(test_prefix__before_the_message),
         cmocka_unit_test(test_prefix__cut),
         cmocka_unit_test(test_text__names),

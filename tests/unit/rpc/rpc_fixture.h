@@ -107,7 +107,8 @@ static inline int rpc_fixture_setup(void **state)
 static inline int rpc_fixture_teardown(void **state)
 {
     struct rpc_fixture *fixture = *state;
-    struct skrull_error stopping = {SKRULL_ERR_UNAVAILABLE, "the daemon is stopping"};
+    struct skrull_error stopping = {.code = SKRULL_ERR_UNAVAILABLE,
+                                    .message = "the daemon is stopping"};
     void *folder = fixture->folder;
 
     for (size_t i = 0; i < registry_count(fixture->ctx.registry); i++) {

@@ -135,7 +135,7 @@ static void test_rpc_stream_plans__drain_and_deletion(void **state)
 {
     struct rpc_fixture *fixture = *state;
     struct registry_entry *entry = make_job(fixture, "a");
-    struct skrull_error gone = {SKRULL_ERR_NOT_FOUND, "job a was deleted"};
+    struct skrull_error gone = {.code = SKRULL_ERR_NOT_FOUND, .message = "job a was deleted"};
     struct call blocked, sending, deleted;
 
     start_stream(fixture, &blocked, (struct rpc_stream_plans){.data_rank = 0, .window = 1});
