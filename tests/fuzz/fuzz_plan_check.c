@@ -7,10 +7,8 @@
 
 #include "arena.h"
 #include "fuzz/planner_input.h"
-#include "plan/degrees.h"
-#include "plan/options.h"
-#include "plan_check.h"
 #include "plan_digest.h"
+#include "plan_rules.h"
 
 #define HEAD_BYTES ((size_t)64) /* options and lengths; the patches follow */
 #define MAX_ITEMS 200           /* of each array, in a plan of nothing but bytes */
@@ -173,31 +171,19 @@ static struct skrull_plan *blank_plan(struct fuzz_input *bytes)
 /* Holds the plan against the options; what is sound can be timed. */
 static void judge(const struct planner_input *planner, struct skrull_plan *plan)
 {
-    struct skrull_planner_options options;
-    struct plan_check_rules rules;
-    struct degrees degrees;
+    struct plan_rules rules;
     unsigned n_faults = 0;
     int rc;
 
-    if (options_complete(&planner->input.options, &options, NULL) ||
-        degrees_of_job(&options, &degrees, NULL)) {
+    if (plan_rules_init(&planner->input.options, &rules)) {
         return;
     }
-    rules = (struct plan_check_rules){.dp = options.dp,
-                                      .cp = options.cp,
-                                      .degrees = degrees.sizes,
-                                      .n_degrees = degrees.n,
-                                      .bucket_tokens = options.bucket_tokens,
-                                      .align = options.align,
-                                      .shard = options.shard,
-                                      .loss = options.loss,
-                                      .equal_micro_batches = options.equal_micro_batches};
-    rc = plan_check(plan, &rules, count_fault, &n_faults);
+    rc = plan_check(plan, &rules.rules, count_fault, &n_faults);
     fuzz_check(rc == 0 || rc == PLAN_CHECK_UNSOUND, "a plan is sound or not");
     fuzz_check((rc == 0) == (n_faults == 0) && n_faults <= PLAN_CHECK_MAX_FAULTS,
                "an unsound plan has faults, not too many");
     if (rc == 0) {
-        rc = skrull_planner_evaluate(&options, planner->cost, false, plan, NULL);
+        rc = skrull_planner_evaluate(&rules.options, planner->cost, false, plan, NULL);
         fuzz_check(rc == 0 || rc == SKRULL_ERR_INVALID_ARGUMENT, "a sound plan can be timed");
     }
 }

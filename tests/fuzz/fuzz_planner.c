@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "fuzz/planner_input.h"
-#include "plan/degrees.h"
-#include "plan/options.h"
-#include "plan_check.h"
+#include "plan_rules.h"
 
 static void print_fault(void *arg, const char *message)
 {
@@ -29,25 +27,13 @@ static void look_up(void *arg, uint32_t dataset, uint64_t row, struct plan_check
 
 static void check_plan(struct planner_input *planner, const struct skrull_plan *plan)
 {
-    struct skrull_planner_options options;
-    struct degrees degrees;
-    struct plan_check_rules rules;
+    struct plan_rules rules;
 
-    fuzz_check(options_complete(&planner->input.options, &options, NULL) == 0, "options are right");
-    fuzz_check(degrees_of_job(&options, &degrees, NULL) == 0, "there are group sizes");
-    rules = (struct plan_check_rules){.dp = options.dp,
-                                      .cp = options.cp,
-                                      .degrees = degrees.sizes,
-                                      .n_degrees = degrees.n,
-                                      .bucket_tokens = options.bucket_tokens,
-                                      .align = options.align,
-                                      .shard = options.shard,
-                                      .loss = options.loss,
-                                      .equal_micro_batches = options.equal_micro_batches,
-                                      .n_sequences = planner->input.n_sequences,
-                                      .lookup = look_up,
-                                      .arg = planner};
-    fuzz_check(plan_check(plan, &rules, print_fault, NULL) == 0, "the plan is sound");
+    fuzz_check(plan_rules_init(&planner->input.options, &rules) == 0, "the options are right");
+    rules.rules.n_sequences = planner->input.n_sequences;
+    rules.rules.lookup = look_up;
+    rules.rules.arg = planner;
+    fuzz_check(plan_check(plan, &rules.rules, print_fault, NULL) == 0, "the plan is sound");
     fuzz_check(plan->estimate.bound_ns <= plan->estimate.iteration_ns, "nothing beats the bound");
 }
 
@@ -58,7 +44,8 @@ static void check_refusal(const struct planner_input *planner, int rc,
 
     fuzz_check(rc == SKRULL_ERR_INVALID_ARGUMENT, "an input that is refused is wrong");
     fuzz_check(err->message[0] != 0, "a refusal has a message");
-    if (!is_options && planner->input.n_sequences > 0) {
+    if (!is_options && planner->input.n_sequences > 0 &&
+        planner->input.options.micro_batches == 0) {
         const uint64_t longest = skrull_planner_longest(&planner->input.options);
         bool is_sound = true;
 

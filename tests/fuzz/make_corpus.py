@@ -191,9 +191,11 @@ def varint(number):
     return out + bytes([number])
 
 
-def options(policy=0, dp=4, cp=8, bucket=26624, align=1, cp_mode=1, shard=1, loss=1, equal=0, least=0, most=0, node=0):
+def options(policy=0, dp=4, cp=8, bucket=26624, align=1, cp_mode=1, shard=1, loss=1, equal=0, least=0, most=0, node=0,
+            exact=0, multiple=0, minimum=0, order=0, mix=0):
     """What planner_input.c reads before the lengths."""
-    return struct.pack("<BBHHIHBBBBHHH", 0, policy, dp, cp, bucket, align, cp_mode, shard, loss, equal, least, most, node)
+    return struct.pack("<BBHHIHBBBBHHHHBBBB", 0, policy, dp, cp, bucket, align, cp_mode, shard, loss, equal, least, most,
+                       node, exact, multiple, minimum, order, mix)
 
 
 def lengths(*numbers):
@@ -210,6 +212,10 @@ def planner_seeds():
         yield f"prime_{policy}", options(policy, 3, 7, 100, cp_mode=2) + lengths(*range(1, 40))
         yield f"align_{policy}", options(policy, 2, 4, 4096, 128) + lengths(698, 698, 1, 5504, 184)
         yield f"shared_{policy}", options(policy, 2, 4, 4096, least=4) + lengths(698, 698, 1, 5504, 184)
+        yield f"exact_{policy}", options(policy, 2, 4, 4096, exact=9, order=2) + lengths(*range(100, 5000, 401))
+        yield f"multiple_{policy}", options(policy, 2, 4, 4096, equal=1, multiple=4, minimum=3, order=3, mix=2) + lengths(
+            698, 12000, 1, 5504, 184, 13, 9999, 3)
+    yield "exact_too_few", options(2, 1, 1, 8, exact=7) + lengths(*[7] * 8)
     yield "too_long", options(0, 1, 2, 10) + lengths(21)
     yield "no_tokens", options(0, 1, 2, 10) + lengths(3, 0, 2)
     yield "longest", options(0, 1, 1, 4294967295) + lengths(4294967295, 4294967295)

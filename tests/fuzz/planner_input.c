@@ -23,6 +23,11 @@ static void read_options(struct fuzz_input *bytes, struct skrull_planner_options
     options->min_degree = fuzz_u16(bytes);
     options->max_degree = fuzz_u16(bytes);
     options->ranks_per_node = fuzz_u16(bytes);
+    options->micro_batches = fuzz_u16(bytes);
+    options->micro_batch_multiple = fuzz_u8(bytes);
+    options->micro_batch_min = fuzz_u8(bytes);
+    options->micro_batch_order = fuzz_u8(bytes) % 5;
+    options->mix = fuzz_u8(bytes) % 4;
 }
 
 /* One sequence: a byte of kind, then a length of 1, 2 or 4 bytes. */
@@ -65,5 +70,6 @@ bool planner_input_is_small(const struct planner_input *planner)
 {
     const struct skrull_planner_options *options = &planner->input.options;
 
-    return (uint64_t)options->dp * options->cp <= PLANNER_INPUT_MAX_RANKS;
+    return (uint64_t)options->dp * options->cp <= PLANNER_INPUT_MAX_RANKS &&
+           options->micro_batches <= PLANNER_INPUT_MAX_MICRO_BATCHES;
 }

@@ -6,7 +6,9 @@
 #include "fuzz/fuzz.h"
 
 #define PLANNER_INPUT_MAX_SEQUENCES 96
-#define PLANNER_INPUT_MAX_RANKS 256 /* more make a plan too large to fuzz */
+/* More make a plan too large to fuzz. */
+#define PLANNER_INPUT_MAX_RANKS 256
+#define PLANNER_INPUT_MAX_MICRO_BATCHES 256
 
 struct planner_input {
     struct skrull_cost_model *cost;
@@ -17,5 +19,5 @@ struct planner_input {
 /* Fills `ret` from bytes; any value may be out of range. `cost` is the caller's to free. */
 void planner_input_read(struct fuzz_input *bytes, struct planner_input *ret);
 
-/* Few enough ranks to be planned here? */
+/* Few enough ranks and micro-batches to be planned here? */
 bool planner_input_is_small(const struct planner_input *planner);

@@ -192,6 +192,40 @@ static int audit_rank(struct audit *audit, uint32_t rank)
     return 0;
 }
 
+/* Has any rank work in micro-batch `m`? */
+static bool is_used(const struct skrull_plan *plan, uint32_t m)
+{
+    for (size_t r = 0; r < plan->n_ranks; r++) {
+        if (m < plan->ranks[r].n_micro_batches &&
+            !plan->micro_batches[plan->ranks[r].first_micro_batch + m].dummy) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Micro-batches of dummies alone only fill up to what was asked for. */
+static int audit_fill(const struct audit *audit)
+{
+    const struct skrull_planner_options *options = audit->options;
+    const uint32_t multiple = options->micro_batch_multiple ? options->micro_batch_multiple : 1;
+    uint32_t most = 0, n_unused = 0;
+
+    for (size_t r = 0; r < audit->plan->n_ranks; r++) {
+        const uint32_t n = audit->plan->ranks[r].n_micro_batches;
+
+        most = n > most ? n : most;
+    }
+    for (uint32_t m = 0; m < most; m++) {
+        n_unused += !is_used(audit->plan, m);
+    }
+    if (options->micro_batches == 0 && n_unused >= multiple &&
+        most - multiple >= options->micro_batch_min) {
+        return fault(audit, "%u of %u micro-batches have no sequence", n_unused, most);
+    }
+    return 0;
+}
+
 /* The parts [first, end) of one sequence: each token once, all members, one micro-batch. */
 static int audit_sequence(const struct audit *audit, const struct skrull_sequence *sequence,
                           size_t first, size_t end)
@@ -314,6 +348,7 @@ int audit_plan(const struct random_case *random, const struct skrull_plan *plan,
     if (result == 0 && audit.n_parts != plan->n_segments) {
         result = fault(&audit, "%zu segments are of no rank", plan->n_segments - audit.n_parts);
     }
+    result = result ? result : audit_fill(&audit);
     result = result ? result : audit_batch(&audit);
     result = result ? result : audit_weights(&audit);
     free(audit.parts);

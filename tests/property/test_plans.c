@@ -17,9 +17,7 @@
 
 #include "arena.h"
 #include "codec_rpc.h"
-#include "plan/degrees.h"
-#include "plan/options.h"
-#include "plan_check.h"
+#include "plan_rules.h"
 #include "property/audit.h"
 #include "property/random_case.h"
 
@@ -65,28 +63,12 @@ static void keep_first(void *arg, const char *message)
 /* plan_check must find nothing, too; without the index, since rows may repeat. */
 static void check_case(const struct random_case *random, const struct skrull_plan *plan)
 {
-    struct skrull_planner_options options;
     struct checked checked = {.random = random};
-    struct degrees degrees;
-    struct plan_check_rules rules;
+    struct plan_rules rules;
 
-    assert_int_equal(options_complete(&random->input.options, &options, NULL), 0);
-    assert_int_equal(degrees_of_job(&options, &degrees, NULL), 0);
-    rules = (struct plan_check_rules){.dp = options.dp,
-                                      .cp = options.cp,
-                                      .degrees = degrees.sizes,
-                                      .n_degrees = degrees.n,
-                                      .bucket_tokens = options.bucket_tokens,
-                                      .align = options.align,
-                                      .shard = options.shard,
-                                      .loss = options.loss,
-                                      .equal_micro_batches = options.equal_micro_batches,
-                                      .micro_batches = options.micro_batches,
-                                      .micro_batch_multiple = options.micro_batch_multiple,
-                                      .micro_batch_min = options.micro_batch_min,
-                                      .mix = options.mix,
-                                      .n_sequences = random->input.n_sequences};
-    if (plan_check(plan, &rules, keep_first, &checked)) {
+    assert_int_equal(plan_rules_init(&random->input.options, &rules), 0);
+    rules.rules.n_sequences = random->input.n_sequences;
+    if (plan_check(plan, &rules.rules, keep_first, &checked)) {
         fail_case(random, checked.first_fault);
     }
 }
@@ -240,6 +222,7 @@ static void hold_limit(struct random_case *random)
     if (longest >= UINT32_MAX) {
         return;
     }
+    random->input.options.micro_batches = 0; /* a longer sequence may need another micro-batch */
     random->sequences[0].length = (uint32_t)longest;
     random->sequences[0].loss_tokens = 0;
     plan = plan_case(random);
@@ -263,6 +246,68 @@ static void test_plans__fit_up_to_the_longest_and_no_further(void **state)
             struct random_case *random = random_case_new(&rounds, round, *policy);
 
             hold_limit(random);
+            random_case_free(random);
+        }
+    }
+}
+
+static uint32_t most_micro_batches(const struct skrull_plan *plan)
+{
+    uint32_t most = 0;
+
+    for (size_t r = 0; r < plan->n_ranks; r++) {
+        most = plan->ranks[r].n_micro_batches > most ? plan->ranks[r].n_micro_batches : most;
+    }
+    return most;
+}
+
+/* The count that a batch takes by itself is enough; one less is kept, or refused; fewer than the
+ * tokens fill are refused. */
+static void hold_count(struct random_case *random)
+{
+    struct skrull_planner_options *options = &random->input.options;
+    const uint64_t capacity = (uint64_t)options->bucket_tokens * options->dp * options->cp;
+    struct skrull_plan *plan;
+    uint64_t tokens = 0;
+    int rc;
+
+    for (size_t k = 0; k < random->input.n_sequences; k++) {
+        tokens += random->sequences[k].length;
+    }
+    options->micro_batches = options->micro_batch_multiple = options->micro_batch_min = 0;
+    plan = plan_case(random);
+    options->micro_batches = most_micro_batches(plan);
+    skrull_plan_free(plan);
+    plan = plan_case(random);
+    hold(random, plan);
+    skrull_plan_free(plan);
+    plan = NULL;
+    options->micro_batches -= options->micro_batches > 1;
+    rc = skrull_planner_run(&random->input, &plan, NULL);
+    if (rc != 0 && rc != SKRULL_ERR_INVALID_ARGUMENT) {
+        fail_case(random, "a count is kept or refused");
+    }
+    if (plan) {
+        hold(random, plan);
+        skrull_plan_free(plan);
+        plan = NULL;
+    }
+    options->micro_batches = (uint32_t)(tokens / capacity < 1000 ? tokens / capacity : 1000);
+    if (options->micro_batches > 0 && tokens % capacity > 0 &&
+        skrull_planner_run(&random->input, &plan, NULL) != SKRULL_ERR_INVALID_ARGUMENT) {
+        fail_case(random, "more tokens than fit in so few micro-batches");
+    }
+}
+
+static void test_plans__keep_an_exact_count_or_are_refused(void **state)
+{
+    (void)state;
+    for (uint64_t round = rounds.first; round < rounds.end; round += 2) {
+        REPEAT_FOR_POLICIES(policy)
+        {
+            struct random_case *random = random_case_new(&rounds, round, *policy);
+
+            hold_count(random);
             random_case_free(random);
         }
     }
@@ -340,6 +385,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_plans__have_the_same_bytes_twice_and_over_the_wire),
         cmocka_unit_test(test_plans__have_digests_of_their_content_alone),
         cmocka_unit_test(test_plans__fit_up_to_the_longest_and_no_further),
+        cmocka_unit_test(test_plans__keep_an_exact_count_or_are_refused),
         cmocka_unit_test(test_audit_plan__sees_any_change),
     };
 

@@ -8,14 +8,12 @@
 
 #include <cmocka.h>
 
-#include "plan/degrees.h"
-#include "plan/options.h"
-#include "plan_check.h"
+#include "plan_rules.h"
 
 static void print_fault(void *arg, const char *message)
 {
     (void)arg;
-    print_error("%s\n", message);
+    print_error("# %s\n", message);
 }
 
 /* The fixture's index: row is the place in the batch. */
@@ -32,29 +30,13 @@ static void look_up(void *arg, uint32_t dataset, uint64_t row, struct plan_check
 
 static void check(struct fixture *fixture, const struct skrull_plan *plan)
 {
-    struct skrull_planner_options options;
-    struct degrees degrees;
-    struct plan_check_rules rules;
+    struct plan_rules rules;
 
-    assert_int_equal(options_complete(&fixture->input.options, &options, NULL), 0);
-    assert_int_equal(degrees_of_job(&options, &degrees, NULL), 0);
-    rules = (struct plan_check_rules){.dp = options.dp,
-                                      .cp = options.cp,
-                                      .degrees = degrees.sizes,
-                                      .n_degrees = degrees.n,
-                                      .bucket_tokens = options.bucket_tokens,
-                                      .align = options.align,
-                                      .shard = options.shard,
-                                      .loss = options.loss,
-                                      .equal_micro_batches = options.equal_micro_batches,
-                                      .micro_batches = options.micro_batches,
-                                      .micro_batch_multiple = options.micro_batch_multiple,
-                                      .micro_batch_min = options.micro_batch_min,
-                                      .mix = options.mix,
-                                      .n_sequences = fixture->input.n_sequences,
-                                      .lookup = look_up,
-                                      .arg = fixture};
-    assert_int_equal(plan_check(plan, &rules, print_fault, NULL), 0);
+    assert_int_equal(plan_rules_init(&fixture->input.options, &rules), 0);
+    rules.rules.n_sequences = fixture->input.n_sequences;
+    rules.rules.lookup = look_up;
+    rules.rules.arg = fixture;
+    assert_int_equal(plan_check(plan, &rules.rules, print_fault, NULL), 0);
 }
 
 struct skrull_plan *reports_replan(struct fixture *fixture, const char *policy)
