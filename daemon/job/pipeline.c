@@ -132,9 +132,9 @@ static struct pipeline_entry **bucket_of(struct pipeline *pipeline, uint64_t ste
     return &pipeline->buckets[step % N_BUCKETS];
 }
 
-static struct pipeline_entry *entry_find(struct pipeline *pipeline, uint64_t step)
+static struct pipeline_entry *entry_find(const struct pipeline *pipeline, uint64_t step)
 {
-    struct pipeline_entry *entry = *bucket_of(pipeline, step);
+    struct pipeline_entry *entry = pipeline->buckets[step % N_BUCKETS];
 
     while (entry && entry->step != step) {
         entry = entry->in_bucket;
@@ -308,6 +308,13 @@ bool pipeline_digest(const struct pipeline *pipeline, uint64_t step,
     }
     memcpy(ret_digest, digest->digest, SKRULL_DIGEST_SIZE);
     return true;
+}
+
+bool pipeline_has(const struct pipeline *pipeline, uint64_t step)
+{
+    const struct pipeline_entry *entry = entry_find(pipeline, step);
+
+    return entry && entry->state == ENTRY_READY;
 }
 
 static void pipeline_free(struct pipeline *pipeline)

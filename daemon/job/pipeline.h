@@ -77,6 +77,9 @@ void pipeline_ask(struct pipeline *pipeline, uint64_t step, bool is_stream,
 /* Forgets about a wait; fine where it does not wait. */
 void pipeline_cancel(struct pipeline_wait *wait);
 
+/* The plan of a step is there: who asks now gets it before pipeline_ask returns. */
+bool pipeline_has(const struct pipeline *pipeline, uint64_t step);
+
 /* The digest of a step, where it is remembered (longer than the plan): true. */
 bool pipeline_digest(const struct pipeline *pipeline, uint64_t step,
                      uint8_t ret_digest[SKRULL_DIGEST_SIZE]);

@@ -45,6 +45,21 @@ uint64_t stream_mark(uint64_t step, uint64_t steps)
     return steps - mark > GIVE_OUT_BLOCK ? mark + GIVE_OUT_BLOCK : steps;
 }
 
+/* The window is used up before `step`. */
+static bool is_blocked(const struct stream *stream, uint64_t step)
+{
+    return stream->window > 0 && step >= stream->window_from &&
+           step - stream->window_from >= stream->window;
+}
+
+bool stream_may_follow(const struct stream *stream)
+{
+    uint64_t next = stream->step + 1;
+
+    return !stream->is_draining && next < stream->end_step && next < stream->given_out_below &&
+           !is_blocked(stream, next);
+}
+
 /* The next thing to wait for, or the end. */
 static unsigned int advance(struct stream *stream)
 {
@@ -52,8 +67,7 @@ static unsigned int advance(struct stream *stream)
         stream->state = STREAM_ENDED;
         return STREAM_END;
     }
-    if (stream->window > 0 && stream->step >= stream->window_from &&
-        stream->step - stream->window_from >= stream->window) {
+    if (is_blocked(stream, stream->step)) {
         stream->state = STREAM_BLOCKED;
         return 0;
     }

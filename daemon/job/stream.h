@@ -62,6 +62,10 @@ void stream_init(struct stream *stream, uint64_t from_step, uint64_t end_step, u
 /* The rank reported `step`; true: that is news. */
 bool stream_report(struct stream *stream, uint64_t step);
 
+/* May the step after `step` be sent as soon as `step` has left? Nothing that may still come, save
+ * the end of the stream, makes a yes untrue. */
+bool stream_may_follow(const struct stream *stream);
+
 /* One event; returns the actions (enum stream_action, or'ed). Events that mean nothing in a state
  * return 0; those that cannot happen there are programmer errors. */
 unsigned int stream_step(struct stream *stream, enum stream_event event);

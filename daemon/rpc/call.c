@@ -221,7 +221,7 @@ static void release_bytes(void *arg)
     shared_bytes_unref((struct shared_bytes *)arg);
 }
 
-void call_send(struct call *call, struct shared_bytes *message)
+void call_send(struct call *call, struct shared_bytes *message, bool more)
 {
     grpc_slice slice;
     grpc_byte_buffer *buffer;
@@ -237,6 +237,7 @@ void call_send(struct call *call, struct shared_bytes *message)
     grpc_slice_unref(slice);
     memset(&op, 0, sizeof(op));
     op.op = GRPC_OP_SEND_MESSAGE;
+    op.flags = more ? GRPC_WRITE_BUFFER_HINT : 0;
     op.data.send_message.send_message = buffer;
     call->is_sending = true;
     start_batch(call, &op, 1, &call->on_send);
@@ -288,6 +289,14 @@ struct rpc_bytes call_request(const struct call *call)
 struct arena *call_arena(const struct call *call)
 {
     return call->arena;
+}
+
+void call_forget_request(struct call *call)
+{
+    grpc_slice_unref(call->request);
+    call->request = grpc_empty_slice();
+    arena_free(call->arena);
+    call->arena = NULL;
 }
 
 static int read_request(struct call *call, struct skrull_error *err)

@@ -17,9 +17,11 @@ struct arena;
 struct call;
 struct shared_bytes;
 
-/* The request's bytes, and memory for decoding it; both live as long as the call. */
+/* The request's bytes, and memory for decoding it; both live as long as the call, or until it is
+ * told that they are not needed any more: streams are many and live long. */
 struct rpc_bytes call_request(const struct call *call);
 struct arena *call_arena(const struct call *call);
+void call_forget_request(struct call *call);
 
 /* Ends a unary call well; the bytes are copied. */
 void call_reply(struct call *call, struct rpc_bytes reply);
@@ -38,8 +40,9 @@ struct call_events {
 /* Makes the call a stream; nothing is heard after it was ended. */
 void call_stream(struct call *call, const struct call_events *events, void *owner);
 
-/* Sends a message (takes a reference of its own); one at a time: the next after `sent`. */
-void call_send(struct call *call, struct shared_bytes *message);
+/* Sends a message (takes a reference of its own); one at a time: the next after `sent`. `more`:
+ * another follows at once, so this one may wait for it and share its way through the kernel. */
+void call_send(struct call *call, struct shared_bytes *message, bool more);
 
 /* Ends a stream well, after one last message (len 0: none), which is copied. No message may be in
  * flight unless there is no last one, or the client has gone. */

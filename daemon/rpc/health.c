@@ -121,7 +121,7 @@ static void watcher_update(struct watcher *watcher)
     watcher->has_sent = true;
     watcher->last = state;
     watcher->is_sending = true;
-    call_send(watcher->call, message);
+    call_send(watcher->call, message, false);
     shared_bytes_unref(message);
 }
 

@@ -8,7 +8,10 @@
  *
  * Fan-out: gRPC writes to the socket inside the call that starts a send, 20 to 70 us each, and one
  * finished plan may make a thousand streams ready. Ready streams therefore wait in a ring that is
- * served SLICE sends a turn, so that other calls have their share of the loop.
+ * served SLICE sends a turn, so that other calls have their share of the loop. Where the next plan
+ * is there already, a message waits for it, so that a stream that catches up costs the kernel one
+ * write for several steps; never more than HELD of them, so that little is buffered for a client
+ * that does not read.
  */
 #include "rpc/plan_stream.h"
 
@@ -16,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "base/log.h"
 #include "job/job.h"
 #include "job/pipeline.h"
@@ -29,14 +33,19 @@
 #include "rpc/rpc_ctx.h"
 
 #define SLICE 64
+#define HELD 7
+#define END_BYTES ((size_t)4096)
+#define N_RANK_CHAINS 4096
 
 struct plan_stream {
     struct stream stream;
     struct hub *hub;                             /* borrowed: closing it ends its streams */
     struct plan_stream *prev, *next;             /* in the hub's list */
     struct plan_stream *ready_prev, *ready_next; /* in the ready ring; NULL: not ready */
+    struct plan_stream *chain_prev, *chain_next; /* in the chain of its data rank */
     struct call *call;
     uint32_t data_rank;
+    uint32_t n_held; /* messages that wait for the next one */
     uint8_t resume_digest[SKRULL_DIGEST_SIZE];
     struct pipeline_wait wait;
     struct planned *planned; /* owned reference: what is to be sent */
@@ -45,7 +54,8 @@ struct plan_stream {
 
 struct plan_streams {
     struct loop_task *task;
-    struct plan_stream ready; /* head of the ring */
+    struct plan_stream ready;                  /* head of the ring */
+    struct plan_stream *chains[N_RANK_CHAINS]; /* of all jobs, by data rank modulo their number */
 };
 
 static void on_event(struct plan_stream *ps, enum stream_event event);
@@ -70,10 +80,53 @@ static void ready_remove(struct plan_stream *ps)
     }
 }
 
+/* --- streams by data rank --- */
+
+static struct plan_stream **chain_of(struct plan_streams *streams, uint32_t data_rank)
+{
+    return &streams->chains[data_rank % N_RANK_CHAINS];
+}
+
+static void chain_add(struct plan_streams *streams, struct plan_stream *ps)
+{
+    struct plan_stream **head = chain_of(streams, ps->data_rank);
+
+    ps->chain_next = *head;
+    if (*head) {
+        (*head)->chain_prev = ps;
+    }
+    *head = ps;
+}
+
+static void chain_remove(struct plan_streams *streams, struct plan_stream *ps)
+{
+    if (ps->chain_prev) {
+        ps->chain_prev->chain_next = ps->chain_next;
+    } else {
+        *chain_of(streams, ps->data_rank) = ps->chain_next;
+    }
+    if (ps->chain_next) {
+        ps->chain_next->chain_prev = ps->chain_prev;
+    }
+}
+
+/* --- sending --- */
+
 static void drop_planned(struct plan_stream *ps)
 {
     planned_unref(ps->planned);
     ps->planned = NULL;
+}
+
+/* The plan that is ready, and the news whether another follows at once. */
+static void send(struct plan_stream *ps)
+{
+    bool more = ps->n_held < HELD && stream_may_follow(&ps->stream) &&
+                pipeline_has(ps->hub->pipeline, ps->stream.step + 1);
+
+    ps->n_held = more ? ps->n_held + 1 : 0;
+    call_send(ps->call, ps->planned->messages[ps->data_rank], more);
+    drop_planned(ps); /* the message has a reference of its own */
 }
 
 static void on_slice(void *arg)
@@ -84,8 +137,7 @@ static void on_slice(void *arg)
         struct plan_stream *ps = streams->ready.ready_next;
 
         ready_remove(ps);
-        call_send(ps->call, ps->planned->messages[ps->data_rank]);
-        drop_planned(ps); /* the message has a reference of its own */
+        send(ps);
     }
     if (streams->ready.ready_next != &streams->ready) {
         loop_task_schedule(streams->task);
@@ -129,6 +181,7 @@ static struct call *plan_stream_free(struct plan_stream *ps)
     pipeline_cancel(&ps->wait);
     ready_remove(ps);
     drop_planned(ps);
+    chain_remove(ps->hub->ctx->streams, ps);
     if (ps->prev) {
         ps->prev->next = ps->next;
     } else {
@@ -153,16 +206,19 @@ static void end(struct plan_stream *ps)
     bool is_done = ps->stream.step >= ps->stream.end_step;
     struct skrull_error err = {0};
     struct rpc_bytes message;
-    int code =
-        codec_stream_end_pack(call_arena(ps->call), is_done ? RPC_END_DONE : RPC_END_DRAINING,
-                              ps->stream.step, &message, &err);
+    struct arena *arena = arena_new(END_BYTES);
 
     log_ended(ps, is_done ? "done" : "draining");
-    if (code < 0) {
+    if (!arena) {
+        (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+        call_fail(plan_stream_free(ps), &err);
+    } else if (codec_stream_end_pack(arena, is_done ? RPC_END_DONE : RPC_END_DRAINING,
+                                     ps->stream.step, &message, &err) < 0) {
         call_fail(plan_stream_free(ps), &err);
     } else {
         call_end(plan_stream_free(ps), message);
     }
+    arena_free(arena);
 }
 
 static void abort_stream(struct plan_stream *ps)
@@ -328,9 +384,11 @@ void plan_streams_mark_failed(struct hub *hub, const struct skrull_error *err)
 
 void plan_streams_reported(struct hub *hub, uint32_t data_rank, uint64_t step)
 {
-    for (struct plan_stream *ps = hub->streams, *next; ps; ps = next) {
-        next = ps->next;
-        if (ps->data_rank == data_rank && stream_report(&ps->stream, step)) {
+    struct plan_stream *chain = *chain_of(hub->ctx->streams, data_rank);
+
+    for (struct plan_stream *ps = chain, *next; ps; ps = next) {
+        next = ps->chain_next;
+        if (ps->data_rank == data_rank && ps->hub == hub && stream_report(&ps->stream, step)) {
             on_event(ps, STREAM_NEWS);
         }
     }
@@ -405,10 +463,12 @@ static void open_stream(struct call *call, struct registry_entry *entry,
         ps->next->prev = ps;
     }
     hub->streams = ps;
+    chain_add(hub->ctx->streams, ps);
     stream_init(&ps->stream, request->from_step, end_of(request, entry->spec->info.steps),
                 request->window, request->resume_digest[0] != '\0', entry->given_out_below);
     log_event(LOG_LEVEL_DEBUG, "stream_opened", LOG_TEXT("job", entry->spec->name),
               LOG_U64("data_rank", request->data_rank), LOG_U64("step", request->from_step));
+    call_forget_request(call);
     call_stream(call, &events, ps);
     on_event(ps, STREAM_OPEN);
 }

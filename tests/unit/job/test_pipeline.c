@@ -191,6 +191,28 @@ static void test_pipeline_ask__kept_plans_come_at_once(void **state)
     close_pipeline(pipeline, &maker);
 }
 
+static void test_pipeline_has__what_is_kept(void **state)
+{
+    struct maker maker;
+    struct pipeline *pipeline = pipeline_of(&maker, 1, 0, 1, SIZE_MAX);
+    struct asker asker = {0}, next = {0};
+
+    (void)state;
+    assert_false(pipeline_has(pipeline, 7));
+    ask(pipeline, 7, false, &asker);
+    assert_false(pipeline_has(pipeline, 7)); /* in the making */
+    finish_all(&maker);
+    assert_true(pipeline_has(pipeline, 7));
+    assert_false(pipeline_has(pipeline, 7 + 64)); /* the same bucket */
+    ask(pipeline, 8, false, &next);
+    finish_all(&maker);
+    assert_false(pipeline_has(pipeline, 7)); /* dropped */
+    assert_true(pipeline_has(pipeline, 8));
+    planned_unref(asker.kept);
+    planned_unref(next.kept);
+    close_pipeline(pipeline, &maker);
+}
+
 static void test_pipeline_ask__streams_are_planned_ahead_within_bounds(void **state)
 {
     struct maker maker;
@@ -410,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline_ask__one_plan_for_all_who_ask),
         cmocka_unit_test(test_pipeline_ask__kept_plans_come_at_once),
+        cmocka_unit_test(test_pipeline_has__what_is_kept),
         cmocka_unit_test(test_pipeline_ask__streams_are_planned_ahead_within_bounds),
         cmocka_unit_test(test_pipeline_ask__large_plans_are_not_made_far_ahead),
         cmocka_unit_test(test_pipeline_ask__who_waits_goes_before_what_is_ahead),

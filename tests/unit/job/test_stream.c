@@ -154,6 +154,32 @@ static void test_stream_step__every_open_state_takes_failure_close_and_drain(voi
     }
 }
 
+static void test_stream_may_follow__only_where_nothing_can_come_between(void **state)
+{
+    static const struct {
+        uint64_t step, end;
+        uint32_t window;
+        uint64_t given_out_below;
+        bool may;
+    } cases[] = {
+        {5, 9, 0, 64, true},  {5, 6, 0, 64, false}, /* the last one */
+        {5, 9, 0, 6, false},                        /* the next is not marked */
+        {5, 9, 1, 64, false},                       /* nor within the window */
+        {5, 9, 2, 64, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stream stream = opened(cases[i].step, cases[i].end, cases[i].window,
+                                      cases[i].given_out_below, STREAM_ASK);
+
+        assert_int_equal(stream_step(&stream, STREAM_PLANNED), STREAM_SEND);
+        assert_int_equal(stream_may_follow(&stream), cases[i].may);
+        assert_int_equal(stream_step(&stream, STREAM_DRAIN), 0);
+        assert_false(stream_may_follow(&stream));
+    }
+}
+
 static void test_stream_mark__raises_in_blocks_up_to_the_end(void **state)
 {
     static const struct {
@@ -182,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_stream_step__window_at_the_largest_step),
         cmocka_unit_test(test_stream_step__drain_lets_the_message_in_flight_leave),
         cmocka_unit_test(test_stream_step__every_open_state_takes_failure_close_and_drain),
+        cmocka_unit_test(test_stream_may_follow__only_where_nothing_can_come_between),
         cmocka_unit_test(test_stream_mark__raises_in_blocks_up_to_the_end),
     };
 

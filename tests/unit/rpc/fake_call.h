@@ -20,6 +20,7 @@ struct call {
     void *owner;
     struct shared_bytes *sent[FAKE_MESSAGES]; /* [n_sent] */
     size_t n_sent;
+    bool more; /* the last message sent may wait for the next */
     bool is_sending, is_ended;
     int status; /* of the end: 0 or an error */
     char message[SKRULL_ERROR_MESSAGE_SIZE];
@@ -92,8 +93,16 @@ void call_stream(struct call *call, const struct call_events *events, void *owne
     call->owner = owner;
 }
 
-void call_send(struct call *call, struct shared_bytes *message)
+void call_forget_request(struct call *call)
 {
+    call->request = (struct rpc_bytes){NULL, 0};
+    arena_free(call->arena);
+    call->arena = NULL;
+}
+
+void call_send(struct call *call, struct shared_bytes *message, bool more)
+{
+    call->more = more;
     assert_false(call->is_sending);
     assert_false(call->is_ended);
     assert_true(call->n_sent < FAKE_MESSAGES);

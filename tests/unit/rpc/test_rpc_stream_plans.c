@@ -8,17 +8,23 @@
 
 #include "unit/rpc/rpc_fixture.h"
 
-static void start_stream(struct rpc_fixture *fixture, struct call *call,
-                         struct rpc_stream_plans request)
+static void start_stream_of(struct rpc_fixture *fixture, struct call *call, const char *job,
+                            struct rpc_stream_plans request)
 {
     struct rpc_bytes bytes;
 
-    request.job = "a";
+    request.job = job;
     request.uid = request.uid ? request.uid : "";
     request.resume_digest = request.resume_digest ? request.resume_digest : "";
     assert_int_equal(codec_stream_plans_request_pack(fixture->arena, &request, &bytes, NULL), 0);
     fake_call_init(call, bytes);
     rpc_stream_plans(&fixture->ctx, call);
+}
+
+static void start_stream(struct rpc_fixture *fixture, struct call *call,
+                         struct rpc_stream_plans request)
+{
+    start_stream_of(fixture, call, "a", request);
 }
 
 static uint64_t step_in(struct rpc_fixture *fixture, const struct shared_bytes *message)
@@ -107,6 +113,84 @@ static void test_rpc_stream_plans__peers_of_a_rank_share_the_bytes(void **state)
     fake_call_sent(&b);
     fake_call_deinit(&a);
     fake_call_deinit(&b);
+}
+
+/* Sends the next `n` messages; how many of them may wait for the one that follows. */
+static int send_held(struct rpc_fixture *fixture, struct call *call, size_t n)
+{
+    int n_held = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        run_until_sending(fixture, call);
+        n_held += call->more;
+        fake_call_sent(call);
+    }
+    return n_held;
+}
+
+static void test_rpc_stream_plans__messages_wait_for_one_that_is_there(void **state)
+{
+    struct rpc_fixture *fixture = *state;
+    struct call first, late, windowed, few;
+
+    fixture->ctx.pipeline.max_steps = 16;
+    (void)make_job(fixture, "a");
+    start_stream(fixture, &first, (struct rpc_stream_plans){.from_step = 2});
+    (void)send_held(fixture, &first, 8);
+    expect_end(fixture, &first, RPC_END_DONE, 10);
+    assert_false(first.more); /* nothing follows the last */
+    fake_call_deinit(&first);
+
+    start_stream(fixture, &windowed, (struct rpc_stream_plans){.from_step = 2, .window = 2});
+    assert_int_equal(send_held(fixture, &windowed, 2), 1);
+    assert_false(windowed.more);
+    fake_call_closed(&windowed);
+    fake_call_deinit(&windowed);
+
+    start_stream(fixture, &few, (struct rpc_stream_plans){.from_step = 4, .count = 3});
+    assert_int_equal(send_held(fixture, &few, 3), 2);
+    fake_call_deinit(&few);
+
+    start_stream(fixture, &late, (struct rpc_stream_plans){.from_step = 0, .count = 2});
+    (void)send_held(fixture, &late, 2); /* has what is missing made */
+    fake_call_deinit(&late);
+    start_stream(fixture, &late, (struct rpc_stream_plans){.from_step = 0});
+    assert_int_equal(send_held(fixture, &late, 8), 7); /* never more, though step 8 is there */
+    assert_false(late.more);
+    fake_call_closed(&late);
+    fake_call_deinit(&late);
+}
+
+static void test_plan_streams_reported__reaches_the_peers_of_the_rank_alone(void **state)
+{
+    static const struct {
+        const char *job;
+        uint32_t data_rank;
+        bool moves;
+    } cases[] = {{"a", 1, true}, {"a", 2, false}, {"a", 1, true}, {"b", 1, false}};
+    enum { N = sizeof(cases) / sizeof(cases[0]) };
+    struct rpc_fixture *fixture = *state;
+    struct registry_entry *entry = make_job(fixture, "a");
+    struct call calls[N];
+
+    (void)make_job(fixture, "b");
+    for (size_t i = 0; i < N; i++) {
+        start_stream_of(fixture, &calls[i], cases[i].job,
+                        (struct rpc_stream_plans){.data_rank = cases[i].data_rank, .window = 1});
+        (void)send_held(fixture, &calls[i], 1);
+    }
+    plan_streams_reported(entry->hub, 1, 0);
+    for (size_t i = 0; i < N; i++) {
+        if (cases[i].moves) {
+            run_until_sending(fixture, &calls[i]);
+        }
+        assert_int_equal(calls[i].n_sent, cases[i].moves ? 2 : 1);
+    }
+    for (size_t i = 0; i < N; i++) { /* the chain of a rank loses its middle, its end, its head */
+        fake_call_closed(&calls[i]);
+        fake_call_deinit(&calls[i]);
+    }
+    plan_streams_reported(entry->hub, 1, 1);
 }
 
 static void test_rpc_stream_plans__client_gone_at_any_time(void **state)
@@ -201,6 +285,8 @@ int main(void)
         FIXTURE_TEST(test_rpc_stream_plans__marks_then_sends_then_ends),
         FIXTURE_TEST(test_rpc_stream_plans__nothing_is_sent_where_the_mark_fails),
         FIXTURE_TEST(test_rpc_stream_plans__peers_of_a_rank_share_the_bytes),
+        FIXTURE_TEST(test_rpc_stream_plans__messages_wait_for_one_that_is_there),
+        FIXTURE_TEST(test_plan_streams_reported__reaches_the_peers_of_the_rank_alone),
         FIXTURE_TEST(test_rpc_stream_plans__client_gone_at_any_time),
         FIXTURE_TEST(test_rpc_stream_plans__drain_and_deletion),
         FIXTURE_TEST(test_rpc_stream_plans__refuses),
