@@ -113,6 +113,13 @@ const struct skrull_job *job_spec_at(const struct job *job, uint64_t step)
     return revision ? revision->spec : NULL;
 }
 
+uint32_t job_n_ranks(const struct job *job, uint64_t step)
+{
+    const struct skrull_job *spec = job_spec_at(job, step);
+
+    return spec ? spec->parallel.dp * spec->parallel.cp : 0;
+}
+
 uint64_t job_spec_end(const struct job *job, uint64_t step)
 {
     uint64_t steps = job_spec(job)->info.steps, end = steps;

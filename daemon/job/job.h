@@ -56,6 +56,9 @@ const struct skrull_job *job_revision_at(const struct job *job, uint32_t i,
 const struct skrull_job *job_spec_at(const struct job *job, uint64_t step);
 uint64_t job_spec_end(const struct job *job, uint64_t step);
 
+/* Data ranks of a step; 0: not known. */
+uint32_t job_n_ranks(const struct job *job, uint64_t step);
+
 /*
  * Plans a step: a pure function of (revision in force at it, step), on any thread. OUT_OF_RANGE:
  * step >= info.steps, both numbers named. FAILED_PRECONDITION: an index file changed since it was

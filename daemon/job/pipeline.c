@@ -25,12 +25,22 @@
 #define N_BUCKETS 64
 #define N_DIGESTS 4096
 
+#define NOTHING_AHEAD UINT64_MAX
+
+/* Where plans come from, until the last that is in the making has come. */
+struct source {
+    struct pipeline_source source;
+    size_t n_refs;
+};
+
 enum entry_state { ENTRY_QUEUED, ENTRY_RUNNING, ENTRY_READY };
 
 struct pipeline_entry {
     struct pipeline *pipeline;
     uint64_t step;
     enum entry_state state;
+    struct source *source;              /* RUNNING: a reference */
+    bool is_stale;                      /* RUNNING, for a source that the step is no longer of */
     struct pipeline_entry *in_bucket;   /* the next one there */
     struct pipeline_entry *prev, *next; /* in the queue, or among the kept ones */
     struct pipeline_wait waits;         /* head of a ring */
@@ -44,7 +54,8 @@ struct digest {
 };
 
 struct pipeline {
-    struct pipeline_source source;
+    struct source *source;
+    struct source *next_source; /* prepared; NULL: none */
     struct pipeline_options options;
     struct pipeline_entry *buckets[N_BUCKETS];
     struct pipeline_entry queue; /* heads of rings: first come first served, */
@@ -56,6 +67,31 @@ struct pipeline {
     bool is_closed;
     struct digest *digests; /* [N_DIGESTS] */
 };
+
+static struct source *source_new(const struct pipeline_source *from)
+{
+    struct source *source = calloc(1, sizeof(*source));
+
+    if (source) {
+        source->source = *from;
+        source->n_refs = 1;
+    }
+    return source;
+}
+
+static struct source *source_ref(struct source *source)
+{
+    source->n_refs++;
+    return source;
+}
+
+static void source_unref(struct source *source)
+{
+    if (source && --source->n_refs == 0) {
+        source->source.release(source->source.arg);
+        free(source);
+    }
+}
 
 struct planned *planned_ref(struct planned *planned)
 {
@@ -262,7 +298,7 @@ static int make(const struct pipeline_source *source, uint64_t step, struct plan
 static void work(void *task)
 {
     struct pipeline_entry *entry = (struct pipeline_entry *)task;
-    int code = make(&entry->pipeline->source, entry->step, &entry->planned, &entry->err);
+    int code = make(&entry->source->source, entry->step, &entry->planned, &entry->err);
 
     if (code < 0) {
         entry->err.code = code;
@@ -325,12 +361,31 @@ static void pipeline_free(struct pipeline *pipeline)
         kept_remove(entry);
         entry_free(entry);
     }
-    pipeline->source.release(pipeline->source.arg);
+    source_unref(pipeline->next_source);
+    source_unref(pipeline->source);
     free(pipeline->digests);
     free(pipeline);
 }
 
 static void pump(struct pipeline *pipeline);
+
+/* A plan of a source before: whoever waits gets another. */
+static void make_again(struct pipeline_entry *entry)
+{
+    struct pipeline *pipeline = entry->pipeline;
+
+    planned_unref(entry->planned);
+    entry->planned = NULL;
+    entry->err = (struct skrull_error){0};
+    entry->is_stale = false;
+    if (has_waits(entry)) {
+        entry->state = ENTRY_QUEUED;
+        ring_append(&pipeline->queue, entry);
+    } else {
+        entry_free(entry);
+    }
+    pump(pipeline);
+}
 
 static void done(void *task)
 {
@@ -338,11 +393,17 @@ static void done(void *task)
     struct pipeline *pipeline = entry->pipeline;
 
     pipeline->n_running--;
+    source_unref(entry->source);
+    entry->source = NULL;
     if (pipeline->is_closed) {
         entry_free(entry);
         if (pipeline->n_running == 0) {
             pipeline_free(pipeline);
         }
+        return;
+    }
+    if (entry->is_stale) {
+        make_again(entry);
         return;
     }
     if (entry->planned) {
@@ -368,9 +429,11 @@ static void start(struct pipeline_entry *entry)
     struct skrull_error err = {0};
 
     entry->state = ENTRY_RUNNING;
+    entry->source = source_ref(pipeline->source);
     pipeline->n_running++;
     if (pipeline->options.run(pipeline->options.run_arg, work, done, entry) < 0) {
         pipeline->n_running--;
+        source_unref(entry->source);
         (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
         entry_fail(entry, &err);
     }
@@ -400,7 +463,7 @@ static void pump(struct pipeline *pipeline)
         ring_remove(entry);
         start(entry);
     }
-    end = end < pipeline->source.steps ? end : pipeline->source.steps;
+    end = end < pipeline->source->source.steps ? end : pipeline->source->source.steps;
     for (uint64_t step = pipeline->ahead_from; step < end; step++) {
         struct pipeline_entry *entry;
 
@@ -426,18 +489,67 @@ int pipeline_new(const struct pipeline_source *source, const struct pipeline_opt
     assert(options->max_running > 0);
     if (pipeline) {
         pipeline->digests = calloc(N_DIGESTS, sizeof(*pipeline->digests));
+        pipeline->source = source_new(source);
     }
-    if (!pipeline || !pipeline->digests) {
+    if (!pipeline || !pipeline->digests || !pipeline->source) {
+        if (pipeline) {
+            free(pipeline->digests);
+            free(pipeline->source); /* not released: it stays the caller's */
+        }
         free(pipeline);
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
-    pipeline->source = *source;
     pipeline->options = *options;
-    pipeline->ahead_from = source->steps; /* nothing is wanted yet */
+    pipeline->ahead_from = NOTHING_AHEAD;
     ring_init(&pipeline->queue);
     ring_init(&pipeline->kept);
     *ret_pipeline = pipeline;
     return 0;
+}
+
+int pipeline_prepare(struct pipeline *pipeline, const struct pipeline_source *source,
+                     struct skrull_error *err)
+{
+    assert(!pipeline->next_source);
+    pipeline->next_source = source_new(source);
+    return pipeline->next_source
+               ? 0
+               : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+void pipeline_drop(struct pipeline *pipeline)
+{
+    source_unref(pipeline->next_source);
+    pipeline->next_source = NULL;
+}
+
+void pipeline_revise(struct pipeline *pipeline, uint64_t from_step)
+{
+    assert(pipeline->next_source);
+    for (size_t i = 0; i < N_BUCKETS; i++) {
+        for (struct pipeline_entry *entry = pipeline->buckets[i], *next; entry; entry = next) {
+            next = entry->in_bucket;
+            if (entry->step < from_step) {
+                continue;
+            }
+            entry->is_stale = entry->state == ENTRY_RUNNING;
+            if (entry->state == ENTRY_READY) {
+                kept_remove(entry);
+                entry_free(entry);
+            }
+        }
+    }
+    for (size_t i = 0; i < N_DIGESTS; i++) {
+        if (pipeline->digests[i].step_plus_1 > from_step) {
+            pipeline->digests[i].step_plus_1 = 0;
+        }
+    }
+    if (pipeline->ahead_from >= pipeline->source->source.steps) {
+        pipeline->ahead_from = NOTHING_AHEAD; /* nobody came so far yet */
+    }
+    source_unref(pipeline->source);
+    pipeline->source = pipeline->next_source;
+    pipeline->next_source = NULL;
 }
 
 void pipeline_close(struct pipeline *pipeline, const struct skrull_error *err)

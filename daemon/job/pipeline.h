@@ -54,6 +54,17 @@ void planned_unref(struct planned *planned);
 int pipeline_new(const struct pipeline_source *source, const struct pipeline_options *options,
                  struct pipeline **ret_pipeline, struct skrull_error *err);
 
+/*
+ * Plans from `from_step` on come from another source, those before are what they were. First
+ * pipeline_prepare, which takes the source over and may fail (RESOURCE_EXHAUSTED: `source` stays
+ * the caller's); then pipeline_revise, or pipeline_drop, which gives it up. What was made of later
+ * steps is forgotten; who waits for one gets the new plan.
+ */
+int pipeline_prepare(struct pipeline *pipeline, const struct pipeline_source *source,
+                     struct skrull_error *err);
+void pipeline_revise(struct pipeline *pipeline, uint64_t from_step);
+void pipeline_drop(struct pipeline *pipeline);
+
 /* Ends the pipeline: who still waits hears `err`; it frees itself once nothing is in the making.
  * NULL is fine. */
 void pipeline_close(struct pipeline *pipeline, const struct skrull_error *err);

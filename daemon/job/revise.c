@@ -179,18 +179,18 @@ static int first_step_of(const struct skrull_job *current, const struct revise_r
                          uint64_t *ret_first_step, struct skrull_error *err)
 {
     if (request->from_step && request->from_step < request->floor) {
-        return skrull_error_set(err, SKRULL_ERR_FAILED_PRECONDITION,
-                                "from_step: %" PRIu64 " may have been given out already: a "
-                                "revision of job %s can begin at step %" PRIu64
-                                " or later, 0 takes that",
-                                request->from_step, current->name, request->floor);
+        return skrull_error_because(
+            err, SKRULL_ERR_FAILED_PRECONDITION, SKRULL_REASON_STEP_GIVEN_OUT, request->floor,
+            "from_step: %" PRIu64 " may have been given out already: a "
+            "revision of job %s can begin at step %" PRIu64 " or later, 0 takes that",
+            request->from_step, current->name, request->floor);
     }
     *ret_first_step = request->from_step ? request->from_step : request->floor;
     if (*ret_first_step > current->info.steps) {
-        return skrull_error_set(err, SKRULL_ERR_OUT_OF_RANGE,
-                                "from_step: %" PRIu64 " is past the end, job %s has %" PRIu64
-                                " steps",
-                                *ret_first_step, current->name, current->info.steps);
+        return skrull_error_because(
+            err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, current->info.steps,
+            "from_step: %" PRIu64 " is past the end, job %s has %" PRIu64 " steps", *ret_first_step,
+            current->name, current->info.steps);
     }
     return 0;
 }
@@ -235,10 +235,10 @@ int revise_spec(struct arena *arena, const struct skrull_job *current,
 
     if (result == 0 && request->expected_revision &&
         request->expected_revision != current->revision) {
-        result = skrull_error_set(err, SKRULL_ERR_ABORTED,
-                                  "expected_revision: job %s has revision %" PRIu32 ", not %" PRIu32
-                                  ": look at it again",
-                                  current->name, current->revision, request->expected_revision);
+        result = skrull_error_because(
+            err, SKRULL_ERR_ABORTED, SKRULL_REASON_REVISION_STALE, current->revision,
+            "expected_revision: job %s has revision %" PRIu32 ", not %" PRIu32 ": look at it again",
+            current->name, current->revision, request->expected_revision);
     }
     if (result) {
         return result;

@@ -3,8 +3,9 @@
  *
  * Happy path: NEW -> (CHECKING) -> [BLOCKED] -> [MARKING] -> PLANNING -> SENDING -> ... -> ENDED,
  * the part from BLOCKED on once a step; states in brackets are passed where nothing is to be waited
- * for. Failures: whatever fails gives the status at once; a client that goes away ends it in any
- * state; a drain lets the message in flight leave and then ends.
+ * for. Where a revision begins it ends, so that the worker looks at the job again: its rank, or all
+ * of them, may be others from there. Failures: whatever fails gives the status at once; a client
+ * that goes away ends it in any state; a drain lets the message in flight leave and then ends.
  */
 #include "job/stream.h"
 
@@ -25,6 +26,26 @@ void stream_init(struct stream *stream, uint64_t from_step, uint64_t end_step, u
         .window_from = from_step,
         .given_out_below = given_out_below,
     };
+}
+
+bool stream_revise(struct stream *stream, uint64_t first_step)
+{
+    /* A stream that goes to the job's end goes on where that moves. */
+    if (first_step > stream->end_step || (first_step == stream->end_step && stream->is_counted)) {
+        return false;
+    }
+    stream->end_step = first_step;
+    stream->is_counted = false;
+    stream->is_revised = true;
+    return true;
+}
+
+enum stream_end stream_end_reason(const struct stream *stream)
+{
+    if (stream->step < stream->end_step) {
+        return STREAM_END_DRAINING;
+    }
+    return stream->is_revised ? STREAM_END_REVISION : STREAM_END_DONE;
 }
 
 bool stream_report(struct stream *stream, uint64_t step)
@@ -103,7 +124,9 @@ static unsigned int on_sent(struct stream *stream)
 /* Other ranks' news reach a stream that waits for its own: it asks again only when its own came. */
 static unsigned int on_marked(struct stream *stream)
 {
-    return stream->step < stream->given_out_below ? advance(stream) : 0;
+    return stream->step < stream->given_out_below || stream->step >= stream->end_step
+               ? advance(stream)
+               : 0;
 }
 
 static unsigned int on_drain(struct stream *stream)

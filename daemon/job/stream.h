@@ -35,7 +35,7 @@ enum stream_action {
     STREAM_MARK = 4,      /* have given_out_below raised past `step` */
     STREAM_ASK = 8,       /* ask for the plan of `step` */
     STREAM_SEND = 16,     /* send the plan of `step` */
-    STREAM_END = 32,      /* send an `end` (of reason `drain`: draining, else done) and status OK */
+    STREAM_END = 32,      /* send an `end` (of stream_end_reason) and status OK */
     STREAM_ABORT = 64,    /* give the error's status */
     STREAM_RELEASE = 128, /* the call is over: free what it holds */
 };
@@ -47,6 +47,8 @@ struct stream {
     uint32_t window;   /* 0: no limit */
     bool must_check;
     bool is_draining;
+    bool is_counted; /* end_step is where all plans asked for were sent */
+    bool is_revised; /* end_step is where the next revision begins */
     /* Kept up to date by the owner; each change is a STREAM_NEWS. */
     uint64_t window_from;     /* the later of from_step and the step after the one reported last */
     uint64_t given_out_below; /* durable */
@@ -58,6 +60,14 @@ struct stream {
  */
 void stream_init(struct stream *stream, uint64_t from_step, uint64_t end_step, uint32_t window,
                  bool must_check, uint64_t given_out_below);
+
+/* A revision begins at `first_step`, none of whose plans was sent: the stream ends there at the
+ * latest. True: that is news. */
+bool stream_revise(struct stream *stream, uint64_t first_step);
+
+/* Why a stream ends that was told to. */
+enum stream_end { STREAM_END_DONE, STREAM_END_REVISION, STREAM_END_DRAINING };
+enum stream_end stream_end_reason(const struct stream *stream);
 
 /* The rank reported `step`; true: that is news. */
 bool stream_report(struct stream *stream, uint64_t step);

@@ -10,6 +10,7 @@ struct rpc_ctx;
 void rpc_create_job(struct rpc_ctx *ctx, struct call *call);
 void rpc_get_job(struct rpc_ctx *ctx, struct call *call);
 void rpc_list_jobs(struct rpc_ctx *ctx, struct call *call);
+void rpc_update_job(struct rpc_ctx *ctx, struct call *call);
 void rpc_delete_job(struct rpc_ctx *ctx, struct call *call);
 void rpc_get_plan(struct rpc_ctx *ctx, struct call *call);
 void rpc_stream_plans(struct rpc_ctx *ctx, struct call *call);

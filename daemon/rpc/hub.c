@@ -37,11 +37,17 @@ static void mark_done(void *arg);
 static void save_work(void *arg);
 static void save_done(void *arg);
 
+/* Takes no reference: the pipeline's is to be taken once it has the source. */
+static struct pipeline_source source_of(struct job *job)
+{
+    return (struct pipeline_source){
+        .steps = job_spec(job)->info.steps, .plan = plan, .release = release, .arg = job};
+}
+
 int hub_new(struct rpc_ctx *ctx, struct registry_entry *entry, struct skrull_error *err)
 {
     struct hub *hub = calloc(1, sizeof(*hub));
-    struct pipeline_source source = {
-        .steps = entry->spec->info.steps, .plan = plan, .release = release, .arg = entry->job};
+    struct pipeline_source source = source_of(entry->job);
     int code;
 
     if (!hub) {
@@ -57,6 +63,7 @@ int hub_new(struct rpc_ctx *ctx, struct registry_entry *entry, struct skrull_err
     hub->entry = registry_entry_ref(entry);
     hub->mark = (struct serial_item){.work = mark_work, .done = mark_done, .arg = hub};
     hub->save = (struct serial_item){.work = save_work, .done = save_done, .arg = hub};
+    hub->mark_limit = UINT64_MAX;
     hub->saved_next_step = progress_next_step(entry->progress);
     entry->hub = hub;
     return 0;
@@ -103,10 +110,19 @@ void hub_close(struct hub *hub, const struct skrull_error *err)
 
 /* --- given out --- */
 
-static void mark_start(struct hub *hub)
+/* As far as given_out_below is wanted, and may be raised. */
+static uint64_t mark_target(const struct hub *hub)
 {
+    return hub->mark_wanted < hub->mark_limit ? hub->mark_wanted : hub->mark_limit;
+}
+
+static void mark_start_if_wanted(struct hub *hub)
+{
+    if (hub->is_marking || mark_target(hub) <= hub->entry->given_out_below) {
+        return;
+    }
     hub->is_marking = true;
-    hub->mark_running = hub->mark_wanted;
+    hub->mark_running = mark_target(hub);
     hub->mark_err = (struct skrull_error){0};
     serial_push(hub->ctx->store_queue, &hub->mark);
 }
@@ -136,9 +152,7 @@ static void mark_done(void *arg)
         return;
     }
     hub->entry->given_out_below = hub->mark_running;
-    if (hub->mark_wanted > hub->mark_running) {
-        mark_start(hub);
-    }
+    mark_start_if_wanted(hub);
     plan_streams_marked(hub);
 }
 
@@ -147,9 +161,55 @@ void hub_mark(struct hub *hub, uint64_t below)
     if (below > hub->mark_wanted) {
         hub->mark_wanted = below;
     }
-    if (!hub->is_marking && hub->mark_wanted > hub->entry->given_out_below) {
-        mark_start(hub);
+    mark_start_if_wanted(hub);
+}
+
+/* --- revisions --- */
+
+uint64_t hub_floor(const struct hub *hub)
+{
+    const struct registry_entry *entry = hub->entry;
+    uint64_t floor = entry->given_out_below, reported = progress_end(entry->progress), newest;
+
+    (void)job_revision_at(entry->job, job_n_revisions(entry->job) - 1, &newest);
+    if (hub->is_marking && hub->mark_running > floor) {
+        floor = hub->mark_running;
     }
+    floor = reported > floor ? reported : floor;
+    return newest > floor ? newest : floor;
+}
+
+void hub_hold(struct hub *hub, uint64_t from_step)
+{
+    hub->mark_limit = from_step;
+}
+
+int hub_prepare(struct hub *hub, struct job *job, struct skrull_error *err)
+{
+    const struct pipeline_source source = source_of(job);
+    int code = pipeline_prepare(hub->pipeline, &source, err);
+
+    if (code == 0) {
+        (void)job_ref(job);
+    }
+    return code;
+}
+
+void hub_revise(struct hub *hub, uint64_t from_step)
+{
+    hub->mark_limit = UINT64_MAX;
+    if (hub->mark_wanted > from_step) {
+        hub->mark_wanted = from_step; /* the streams that wanted more end */
+    }
+    pipeline_revise(hub->pipeline, from_step);
+    plan_streams_revised(hub, from_step);
+}
+
+void hub_drop(struct hub *hub)
+{
+    hub->mark_limit = UINT64_MAX;
+    pipeline_drop(hub->pipeline);
+    mark_start_if_wanted(hub);
 }
 
 /* --- progress --- */

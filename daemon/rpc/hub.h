@@ -13,6 +13,7 @@
 #include "loop/serial.h"
 
 struct arena;
+struct job;
 struct pipeline;
 struct plan_stream;
 struct registry_entry;
@@ -37,6 +38,7 @@ struct hub {
     /* Raising given_out_below. */
     struct serial_item mark;
     uint64_t mark_wanted, mark_running;
+    uint64_t mark_limit; /* not to be passed: a revision is under way */
     bool is_marking;
     struct skrull_error mark_err; /* the queue's while marking */
 
@@ -61,6 +63,18 @@ void hub_close(struct hub *hub, const struct skrull_error *err);
 
 /* Has given_out_below raised; each stream hears about it, or of the failure. */
 void hub_mark(struct hub *hub, uint64_t below);
+
+/*
+ * A revision of the job, in this order. hub_floor: no plan of that step or a later one was given
+ * out or reported. hub_hold: nor will be one from `from_step` (at least the floor) on. hub_prepare:
+ * the revised job's plans; RESOURCE_EXHAUSTED. Then hub_revise (the entry has the revised job:
+ * streams end where it begins), or hub_drop at any point, which ends the hold.
+ */
+uint64_t hub_floor(const struct hub *hub);
+void hub_hold(struct hub *hub, uint64_t from_step);
+int hub_prepare(struct hub *hub, struct job *job, struct skrull_error *err);
+void hub_revise(struct hub *hub, uint64_t from_step);
+void hub_drop(struct hub *hub);
 
 /* Calls wait->done once all that progress knows now is durable; perhaps before this returns. */
 void hub_save(struct hub *hub, struct hub_wait *wait);

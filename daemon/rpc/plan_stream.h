@@ -21,4 +21,5 @@ void plan_streams_fail(struct hub *hub, const struct skrull_error *err);
 void plan_streams_drain(struct hub *hub);
 void plan_streams_marked(struct hub *hub); /* given_out_below was raised */
 void plan_streams_mark_failed(struct hub *hub, const struct skrull_error *err);
+void plan_streams_revised(struct hub *hub, uint64_t first_step);
 void plan_streams_reported(struct hub *hub, uint32_t data_rank, uint64_t step);

@@ -59,6 +59,12 @@ static int check_size(const struct get_plan_op *op, struct skrull_error *err)
     for (size_t i = 0; i < n; i++) {
         size_t i_rank = op->request.n_data_ranks > 0 ? op->request.data_ranks[i] : i;
 
+        if (i_rank >= planned->n_messages) {
+            return skrull_error_set(err, SKRULL_ERR_ABORTED,
+                                    "data_ranks: a revision of the job came in between, step %llu "
+                                    "has no data rank %zu any more",
+                                    (unsigned long long)op->request.step, i_rank);
+        }
         len += planned->messages[i_rank]->len;
         if (len > MAX_REPLY_BYTES) {
             return too_large(err);
@@ -120,7 +126,7 @@ static int check_request(const struct registry_entry *entry, struct rpc_get_plan
                          struct skrull_error *err)
 {
     const struct skrull_job *spec = entry->spec;
-    uint64_t n_ranks = (uint64_t)spec->parallel.dp * spec->parallel.cp;
+    uint64_t n_ranks;
     size_t n_unique = 0;
     struct job *job;
     int code = registry_entry_job(entry, &job, err);
@@ -128,6 +134,7 @@ static int check_request(const struct registry_entry *entry, struct rpc_get_plan
     if (code < 0) {
         return code;
     }
+    n_ranks = job_n_ranks(job, request->step);
     if (request->step >= spec->info.steps) {
         return skrull_error_because(
             err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, spec->info.steps,

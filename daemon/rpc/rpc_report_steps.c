@@ -25,7 +25,8 @@ struct report_op {
     struct call *call;
     struct registry_entry *entry; /* owned reference */
     struct rpc_report_steps request;
-    size_t i_report; /* the one whose digest is looked at */
+    uint32_t revision; /* that digests are of */
+    size_t i_report;   /* the one whose digest is looked at */
 };
 
 static void finish(struct report_op *op, uint64_t next_step, const struct skrull_error *err)
@@ -51,11 +52,64 @@ static void on_saved(void *arg, uint64_t next_step, const struct skrull_error *e
     finish((struct report_op *)arg, next_step, err);
 }
 
+static int check_request(const struct registry_entry *entry, const struct rpc_report_steps *request,
+                         struct skrull_error *err)
+{
+    const struct skrull_job *spec = entry->spec;
+    struct job *job;
+    int code = registry_entry_check_uid(entry, request->uid, err);
+
+    if (code == 0) {
+        code = registry_entry_job(entry, &job, err);
+    }
+    if (code < 0) {
+        return code;
+    }
+    for (size_t i = 0; i < request->n_reports; i++) {
+        const struct rpc_step_report *report = &request->reports[i];
+        uint64_t n_ranks = job_n_ranks(job, report->step);
+
+        if (report->data_rank >= n_ranks) {
+            return skrull_error_because(
+                err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
+                "reports[%zu].data_rank: %u is out of range, 0 to %llu are allowed", i,
+                report->data_rank, (unsigned long long)(n_ranks - 1));
+        }
+        if (entry->is_updating && report->step >= entry->updating_from) {
+            return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE,
+                                    "reports[%zu].step: a revision of job %s from step %llu on is "
+                                    "under way: try again",
+                                    i, entry->name, (unsigned long long)entry->updating_from);
+        }
+        if (report->step >= spec->info.steps) {
+            return skrull_error_because(
+                err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, spec->info.steps,
+                "reports[%zu].step: %llu is past the end, job %s has %llu steps", i,
+                (unsigned long long)report->step, spec->name, (unsigned long long)spec->info.steps);
+        }
+    }
+    return 0;
+}
+
+static void check_digests(struct report_op *op);
+
 static void count(struct report_op *op)
 {
     struct skrull_error err = {0};
     struct hub *hub = op->entry->hub;
+    int checked = check_request(op->entry, &op->request, &err);
 
+    if (checked < 0) {
+        err.code = checked;
+        finish(op, 0, &err);
+        return;
+    }
+    if (op->revision != op->entry->spec->revision) {
+        op->revision = op->entry->spec->revision; /* steps may have other plans now */
+        op->i_report = 0;
+        check_digests(op);
+        return;
+    }
     for (size_t i = 0; i < op->request.n_reports; i++) {
         const struct rpc_step_report *report = &op->request.reports[i];
         int code = progress_report(op->entry->progress, report->data_rank, report->step, &err);
@@ -133,39 +187,6 @@ static void on_planned(void *arg, struct planned *planned, const struct skrull_e
     }
 }
 
-static int check_request(const struct registry_entry *entry, const struct rpc_report_steps *request,
-                         struct skrull_error *err)
-{
-    const struct skrull_job *spec = entry->spec;
-    uint64_t n_ranks = (uint64_t)spec->parallel.dp * spec->parallel.cp;
-    struct job *job;
-    int code = registry_entry_check_uid(entry, request->uid, err);
-
-    if (code == 0) {
-        code = registry_entry_job(entry, &job, err);
-    }
-    if (code < 0) {
-        return code;
-    }
-    for (size_t i = 0; i < request->n_reports; i++) {
-        const struct rpc_step_report *report = &request->reports[i];
-
-        if (report->data_rank >= n_ranks) {
-            return skrull_error_because(
-                err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
-                "reports[%zu].data_rank: %u is out of range, 0 to %llu are allowed", i,
-                report->data_rank, (unsigned long long)(n_ranks - 1));
-        }
-        if (report->step >= spec->info.steps) {
-            return skrull_error_because(
-                err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE, spec->info.steps,
-                "reports[%zu].step: %llu is past the end, job %s has %llu steps", i,
-                (unsigned long long)report->step, spec->name, (unsigned long long)spec->info.steps);
-        }
-    }
-    return 0;
-}
-
 void rpc_report_steps(struct rpc_ctx *ctx, struct call *call)
 {
     struct report_op *op = calloc(1, sizeof(*op));
@@ -191,5 +212,6 @@ void rpc_report_steps(struct rpc_ctx *ctx, struct call *call)
     }
     op->call = call;
     op->entry = registry_entry_ref(entry);
+    op->revision = entry->spec->revision;
     check_digests(op);
 }

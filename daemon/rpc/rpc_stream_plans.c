@@ -203,17 +203,25 @@ static void log_ended(const struct plan_stream *ps, const char *why)
 
 static void end(struct plan_stream *ps)
 {
-    bool is_done = ps->stream.step >= ps->stream.end_step;
+    static const struct {
+        enum rpc_end_reason reason;
+        const char *why;
+    } ends[] = {
+        [STREAM_END_DONE] = {RPC_END_DONE, "done"},
+        [STREAM_END_REVISION] = {RPC_END_REVISION, "revision"},
+        [STREAM_END_DRAINING] = {RPC_END_DRAINING, "draining"},
+    };
+    enum stream_end why = stream_end_reason(&ps->stream);
     struct skrull_error err = {0};
     struct rpc_bytes message;
     struct arena *arena = arena_new(END_BYTES);
 
-    log_ended(ps, is_done ? "done" : "draining");
+    log_ended(ps, ends[why].why);
     if (!arena) {
         (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
         call_fail(plan_stream_free(ps), &err);
-    } else if (codec_stream_end_pack(arena, is_done ? RPC_END_DONE : RPC_END_DRAINING,
-                                     ps->stream.step, &message, &err) < 0) {
+    } else if (codec_stream_end_pack(arena, ends[why].reason, ps->stream.step, &message, &err) <
+               0) {
         call_fail(plan_stream_free(ps), &err);
     } else {
         call_end(plan_stream_free(ps), message);
@@ -382,6 +390,16 @@ void plan_streams_mark_failed(struct hub *hub, const struct skrull_error *err)
     }
 }
 
+void plan_streams_revised(struct hub *hub, uint64_t first_step)
+{
+    for (struct plan_stream *ps = hub->streams, *next; ps; ps = next) {
+        next = ps->next;
+        if (stream_revise(&ps->stream, first_step)) {
+            on_event(ps, STREAM_NEWS);
+        }
+    }
+}
+
 void plan_streams_reported(struct hub *hub, uint32_t data_rank, uint64_t step)
 {
     struct plan_stream *chain = *chain_of(hub->ctx->streams, data_rank);
@@ -400,8 +418,8 @@ void plan_streams_reported(struct hub *hub, uint32_t data_rank, uint64_t step)
 static int check_request(const struct registry_entry *entry, const struct rpc_stream_plans *request,
                          uint8_t resume_digest[SKRULL_DIGEST_SIZE], struct skrull_error *err)
 {
-    const struct skrull_job *spec = entry->spec;
-    uint64_t n_ranks = (uint64_t)spec->parallel.dp * spec->parallel.cp, steps = spec->info.steps;
+    const uint64_t steps = entry->spec->info.steps;
+    uint64_t n_ranks;
     struct job *job;
     int code = registry_entry_check_uid(entry, request->uid, err);
 
@@ -411,6 +429,7 @@ static int check_request(const struct registry_entry *entry, const struct rpc_st
     if (code < 0) {
         return code;
     }
+    n_ranks = job_n_ranks(job, request->from_step);
     if (request->data_rank >= n_ranks) {
         return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT,
                                     SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
@@ -420,7 +439,7 @@ static int check_request(const struct registry_entry *entry, const struct rpc_st
     if (request->from_step > steps) {
         return skrull_error_because(err, SKRULL_ERR_OUT_OF_RANGE, SKRULL_REASON_STEP_OUT_OF_RANGE,
                                     steps, "from_step: %llu is past the end, job %s has %llu steps",
-                                    (unsigned long long)request->from_step, spec->name,
+                                    (unsigned long long)request->from_step, entry->name,
                                     (unsigned long long)steps);
     }
     if (request->resume_digest[0] == '\0') {
@@ -438,14 +457,15 @@ static int check_request(const struct registry_entry *entry, const struct rpc_st
     return 0;
 }
 
-static uint64_t end_of(const struct rpc_stream_plans *request, uint64_t steps)
+/* Where the stream ends: after `count` plans, where the next revision begins, or with the job. */
+static void set_end(struct stream *stream, const struct job *job,
+                    const struct rpc_stream_plans *request)
 {
-    uint64_t left = steps - request->from_step;
+    uint64_t end = job_spec_end(job, request->from_step);
 
-    if (request->count > 0 && request->count < left) {
-        return request->from_step + request->count;
-    }
-    return steps;
+    stream->is_counted = request->count > 0 && request->count <= end - request->from_step;
+    stream->end_step = stream->is_counted ? request->from_step + request->count : end;
+    stream->is_revised = !stream->is_counted && end < job_spec(job)->info.steps;
 }
 
 static void open_stream(struct call *call, struct registry_entry *entry,
@@ -464,8 +484,9 @@ static void open_stream(struct call *call, struct registry_entry *entry,
     }
     hub->streams = ps;
     chain_add(hub->ctx->streams, ps);
-    stream_init(&ps->stream, request->from_step, end_of(request, entry->spec->info.steps),
-                request->window, request->resume_digest[0] != '\0', entry->given_out_below);
+    stream_init(&ps->stream, request->from_step, request->from_step, request->window,
+                request->resume_digest[0] != '\0', entry->given_out_below);
+    set_end(&ps->stream, entry->job, request);
     log_event(LOG_LEVEL_DEBUG, "stream_opened", LOG_TEXT("job", entry->spec->name),
               LOG_U64("data_rank", request->data_rank), LOG_U64("step", request->from_step));
     call_forget_request(call);

@@ -216,10 +216,10 @@ static int find_revision(struct store_sqlite *self, const char *uid,
         return sqlite_error_status(&self->file, status, "finding a job", err);
     }
     if (revision->revision != newest + 1) {
-        return skrull_error_set(err, SKRULL_ERR_ABORTED,
-                                "the job has revision %" PRId64 ", %" PRIu32
-                                " is not the next: look at it again",
-                                newest, revision->revision);
+        return skrull_error_because(
+            err, SKRULL_ERR_ABORTED, SKRULL_REASON_REVISION_STALE, (uint64_t)newest,
+            "the job has revision %" PRId64 ", %" PRIu32 " is not the next: look at it again",
+            newest, revision->revision);
     }
     if ((uint64_t)given_out_below > revision->first_step) {
         return skrull_error_set(

@@ -195,8 +195,7 @@ class Jobs(unittest.TestCase):
         error = error_of(channel.unary_unary("/skrull.v1.PlannerService/Nonsense"), b"")
         self.assertEqual(error.code(), Code.UNIMPLEMENTED)
         self.assertIn("Nonsense", error.details())
-        for call, request in ((self.planner.UpdateJob, self.pb.UpdateJobRequest()),
-                              (self.planner.PlanBatch, self.pb.PlanBatchRequest()),
+        for call, request in ((self.planner.PlanBatch, self.pb.PlanBatchRequest()),
                               (self.planner.ComparePolicies, self.pb.ComparePoliciesRequest()),
                               (self.planner.WatchJob, self.pb.WatchJobRequest())):
             error = error_of(call, request)
@@ -206,7 +205,8 @@ class Jobs(unittest.TestCase):
     def test_hostile_requests(self):
         channel = self.daemon.channel()
         path = "/skrull.v1.PlannerService/"
-        for method in ("CreateJob", "GetJob", "GetPlan", "ReportSteps", "ListJobs", "DescribeIndex"):
+        for method in ("CreateJob", "GetJob", "GetPlan", "ReportSteps", "ListJobs", "DescribeIndex",
+                       "UpdateJob"):
             for body in (b"\xff\xff\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x80"):
                 error = error_of(channel.unary_unary(path + method), body)
                 self.assertEqual(error.code(), Code.INVALID_ARGUMENT, (method, body))

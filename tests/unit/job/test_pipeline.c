@@ -408,6 +408,119 @@ static void test_pipeline_cancel__nothing_is_heard_and_nothing_made(void **state
     close_pipeline(pipeline, &maker);
 }
 
+/* Another source, which is told apart by its maker. */
+static void prepare(struct pipeline *pipeline, struct maker *maker, uint64_t steps)
+{
+    const struct pipeline_source source = {
+        .steps = steps, .plan = plan, .release = release, .arg = maker};
+
+    maker->fails_at = UINT64_MAX;
+    assert_int_equal(pipeline_prepare(pipeline, &source, NULL), 0);
+}
+
+static void test_pipeline_revise__later_steps_come_from_the_new_source(void **state)
+{
+    struct maker maker, newer = {0};
+    struct pipeline *pipeline = pipeline_of(&maker, 1, 0, 8, SIZE_MAX);
+    struct asker kept = {0}, old = {0}, running = {0}, queued = {0}, last = {0};
+    uint8_t digest[SKRULL_DIGEST_SIZE];
+
+    (void)state;
+    ask(pipeline, 6, false, &old);
+    finish_all(&maker);
+    ask(pipeline, 9, false, &kept);
+    finish_all(&maker);
+    assert_true(pipeline_digest(pipeline, 9, digest));
+    ask(pipeline, 7, false, &running);
+    ask(pipeline, 8, false, &queued);
+    prepare(pipeline, &newer, STEPS + 1);
+    pipeline_revise(pipeline, 7);
+    assert_false(pipeline_digest(pipeline, 9, digest));
+    assert_true(pipeline_digest(pipeline, 6, digest));
+    assert_int_equal(maker.n_released, 0); /* one of its plans is in the making */
+    finish_all(&maker);
+    assert_int_equal(maker.n_released, 1);
+    assert_int_equal(running.n_plans, 1); /* the new one */
+    assert_int_equal(queued.n_plans, 1);
+    assert_int_equal(newer.n_planned, 2);
+    assert_int_equal(newer.planned[0], 8);
+    assert_int_equal(newer.planned[1], 7);
+    ask(pipeline, 9, false, &last);
+    finish_all(&maker);
+    assert_int_equal(newer.n_planned, 3);
+    planned_unref(last.kept);
+    last = (struct asker){0};
+    ask(pipeline, 6, false, &last); /* as it was */
+    assert_int_equal(last.n_plans, 1);
+    assert_ptr_equal(last.kept, old.kept);
+    planned_unref(last.kept);
+    planned_unref(old.kept);
+    planned_unref(kept.kept);
+    planned_unref(running.kept);
+    planned_unref(queued.kept);
+    close_pipeline(pipeline, &maker);
+    assert_int_equal(newer.n_released, 1);
+}
+
+/* Nobody waits for a plan of before: it is not made again. */
+static void test_pipeline_revise__forgets_what_nobody_waits_for(void **state)
+{
+    struct maker maker, newer = {0};
+    struct pipeline *pipeline = pipeline_of(&maker, 2, 0, 8, SIZE_MAX);
+    struct asker asker = {0};
+
+    (void)state;
+    ask(pipeline, 7, false, &asker);
+    pipeline_cancel(&asker.wait);
+    prepare(pipeline, &newer, STEPS);
+    pipeline_revise(pipeline, 7);
+    finish_all(&maker);
+    assert_int_equal(asker.n_plans, 0);
+    assert_int_equal(newer.n_planned, 0);
+    assert_int_equal(maker.n_released, 1);
+    close_pipeline(pipeline, &maker);
+    assert_int_equal(newer.n_released, 1);
+}
+
+/* Steps that a revision adds are not planned ahead before a stream comes near. */
+static void test_pipeline_revise__more_steps(void **state)
+{
+    struct maker maker, newer = {0};
+    struct pipeline *pipeline = pipeline_of(&maker, 2, 3, 8, SIZE_MAX);
+    struct asker asker = {0}, later = {0};
+
+    (void)state;
+    ask(pipeline, STEPS - 1, true, &asker);
+    finish_all(&maker);
+    prepare(pipeline, &newer, 2 * STEPS);
+    pipeline_revise(pipeline, STEPS);
+    ask(pipeline, 3, false, &later);
+    finish_all(&maker);
+    assert_int_equal(newer.n_planned, 1);
+    planned_unref(asker.kept);
+    planned_unref(later.kept);
+    close_pipeline(pipeline, &maker);
+}
+
+static void test_pipeline_drop__goes_on_as_before(void **state)
+{
+    struct maker maker, newer = {0};
+    struct pipeline *pipeline = pipeline_of(&maker, 2, 0, 8, SIZE_MAX);
+    struct asker asker = {0};
+
+    (void)state;
+    prepare(pipeline, &newer, STEPS);
+    pipeline_drop(pipeline);
+    assert_int_equal(newer.n_released, 1);
+    ask(pipeline, 7, false, &asker);
+    finish_all(&maker);
+    assert_int_equal(maker.n_planned, 1);
+    planned_unref(asker.kept);
+    prepare(pipeline, &newer, STEPS); /* closing takes a prepared one with it */
+    close_pipeline(pipeline, &maker);
+    assert_int_equal(newer.n_released, 2);
+}
+
 static void test_pipeline_close__waiters_hear_of_it_and_makers_may_finish(void **state)
 {
     struct maker maker;
@@ -441,6 +554,10 @@ int main(void)
         cmocka_unit_test(test_pipeline_ask__failure_is_told_and_tried_again),
         cmocka_unit_test(test_pipeline_ask__without_memory_for_a_task_fails),
         cmocka_unit_test(test_pipeline_cancel__nothing_is_heard_and_nothing_made),
+        cmocka_unit_test(test_pipeline_revise__later_steps_come_from_the_new_source),
+        cmocka_unit_test(test_pipeline_revise__forgets_what_nobody_waits_for),
+        cmocka_unit_test(test_pipeline_revise__more_steps),
+        cmocka_unit_test(test_pipeline_drop__goes_on_as_before),
         cmocka_unit_test(test_pipeline_close__waiters_hear_of_it_and_makers_may_finish),
     };
 

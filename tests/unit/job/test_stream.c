@@ -101,6 +101,61 @@ static void test_stream_step__window_at_the_largest_step(void **state)
     assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_END);
 }
 
+static void test_stream_revise__ends_where_it_begins(void **state)
+{
+    struct stream stream = opened(5, 100, 0, 64, STREAM_ASK);
+
+    (void)state;
+    assert_true(stream_revise(&stream, 7));
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), 0); /* step 5 is in the making */
+    assert_int_equal(stream_step(&stream, STREAM_PLANNED), STREAM_SEND);
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), 0);
+    assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_ASK);
+    assert_int_equal(stream_step(&stream, STREAM_PLANNED), STREAM_SEND);
+    assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_END);
+    assert_int_equal(stream_end_reason(&stream), STREAM_END_REVISION);
+    assert_int_equal(stream.step, 7);
+}
+
+static void test_stream_revise__of_one_that_waits(void **state)
+{
+    struct stream stream = opened(5, 100, 3, 8, STREAM_ASK);
+
+    (void)state;
+    assert_int_equal(send_all(&stream, STREAM_ASK), 3); /* blocked before 8 */
+    assert_true(stream_revise(&stream, 8));
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), STREAM_END);
+    assert_int_equal(stream_end_reason(&stream), STREAM_END_REVISION);
+    stream = opened(64, 100, 0, 64, STREAM_MARK);
+    assert_true(stream_revise(&stream, 64));
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), STREAM_END);
+    assert_int_equal(stream_end_reason(&stream), STREAM_END_REVISION);
+    stream = opened(90, 100, 0, 64, STREAM_MARK); /* past it already */
+    assert_true(stream_revise(&stream, 64));
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), STREAM_END);
+    assert_int_equal(stream.step, 90);
+    stream = opened(70, 100, 0, 64, STREAM_MARK); /* before it */
+    assert_true(stream_revise(&stream, 80));
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), 0);
+}
+
+static void test_stream_revise__behind_its_end(void **state)
+{
+    struct stream stream = opened(5, 6, 0, 64, STREAM_ASK);
+
+    (void)state;
+    assert_false(stream_revise(&stream, 7));
+    stream.is_counted = true;
+    assert_false(stream_revise(&stream, 6)); /* it has what it asked for by then */
+    assert_int_equal(stream_step(&stream, STREAM_PLANNED), STREAM_SEND);
+    assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_END);
+    assert_int_equal(stream_end_reason(&stream), STREAM_END_DONE);
+    stream = opened(5, 6, 0, 64, STREAM_ASK); /* of all steps, which may be more now */
+    assert_true(stream_revise(&stream, 6));
+    assert_int_equal(stream_step(&stream, STREAM_DRAIN), STREAM_CANCEL | STREAM_END);
+    assert_int_equal(stream_end_reason(&stream), STREAM_END_DRAINING);
+}
+
 static void test_stream_step__drain_lets_the_message_in_flight_leave(void **state)
 {
     struct stream stream = opened(0, 9, 0, 64, STREAM_ASK);
@@ -206,6 +261,9 @@ int main(void)
         cmocka_unit_test(test_stream_step__checks_the_digest_first),
         cmocka_unit_test(test_stream_step__window_is_counted_from_the_last_report),
         cmocka_unit_test(test_stream_step__window_at_the_largest_step),
+        cmocka_unit_test(test_stream_revise__ends_where_it_begins),
+        cmocka_unit_test(test_stream_revise__of_one_that_waits),
+        cmocka_unit_test(test_stream_revise__behind_its_end),
         cmocka_unit_test(test_stream_step__drain_lets_the_message_in_flight_leave),
         cmocka_unit_test(test_stream_step__every_open_state_takes_failure_close_and_drain),
         cmocka_unit_test(test_stream_may_follow__only_where_nothing_can_come_between),

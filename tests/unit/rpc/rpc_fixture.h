@@ -26,6 +26,8 @@ struct store {
     int n_puts, n_deletes, n_give_outs, n_progresses;
     uint64_t given_out_below;
     size_t n_ranks; /* of the last progress */
+    int revision_error, n_revisions;
+    struct store_revision revision; /* the last; its spec is gone */
 };
 
 int store_put_job(struct store *store, const struct store_job *job, struct skrull_error *err)
@@ -33,6 +35,18 @@ int store_put_job(struct store *store, const struct store_job *job, struct skrul
     (void)job;
     store->n_puts++;
     return store->put_error ? skrull_error_set(err, store->put_error, "disk full") : 0;
+}
+
+int store_put_revision(struct store *store, const char *uid, const struct store_revision *revision,
+                       struct skrull_error *err)
+{
+    (void)uid;
+    if (store->revision_error) {
+        return skrull_error_set(err, store->revision_error, "disk full");
+    }
+    store->n_revisions++;
+    store->revision = *revision;
+    return 0;
 }
 
 int store_delete_job(struct store *store, const char *name, struct skrull_error *err)
