@@ -129,10 +129,12 @@ static void choose_exact_count(struct random_case *random)
 }
 
 /* How long sequences are in this batch. */
-enum shape { SHAPE_TAIL, SHAPE_ANY, SHAPE_LONG, SHAPE_EQUAL, SHAPE_ONES, N_SHAPES };
+enum shape { SHAPE_TAIL, SHAPE_ANY, SHAPE_LONG, SHAPE_TIGHT, SHAPE_EQUAL, SHAPE_ONES, N_SHAPES };
 
-static uint32_t choose_length(uint64_t *state, enum shape shape, uint32_t longest)
+static uint32_t choose_length(uint64_t *state, enum shape shape, uint32_t longest, uint32_t bucket)
 {
+    uint32_t part;
+
     switch (shape) {
     case SHAPE_TAIL:
         return random_below(state, 16) ? random_magnitude(state, 1 + longest / 8)
@@ -141,6 +143,10 @@ static uint32_t choose_length(uint64_t *state, enum shape shape, uint32_t longes
         return random_magnitude(state, longest);
     case SHAPE_LONG:
         return longest - random_below(state, 1 + (longest - 1) / 4);
+    case SHAPE_TIGHT: /* a few fill a rank, to the token or nearly */
+        part = bucket / (1 + random_below(state, 4));
+        part -= part > 8 ? random_below(state, 1 + part / 8) : 0;
+        return part < 1 ? 1 : part < longest ? part : longest;
     case SHAPE_EQUAL:
     case SHAPE_ONES:
     case N_SHAPES:
@@ -181,7 +187,10 @@ static void choose_sequences(struct random_case *random)
         sequence->sample = sample;
         sequence->index = next(state) >> random_below(state, 64);
         sequence->dataset = random_below(state, 3);
-        sequence->length = shape == SHAPE_EQUAL ? equal : choose_length(state, shape, longest);
+        sequence->length =
+            shape == SHAPE_EQUAL
+                ? equal
+                : choose_length(state, shape, longest, random->input.options.bucket_tokens);
         sequence->loss_tokens = choose_loss_tokens(state, sequence->length, loss_kind);
         sample += random_below(state, 4) ? 1 : random_magnitude(state, 1 << 20);
     }
