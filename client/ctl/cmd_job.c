@@ -1,7 +1,8 @@
-/* job create, list, get, delete: the daemon's jobs. */
+/* job create, list, get, update, delete: the daemon's jobs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "arena.h"
 #include "cmd.h"
@@ -11,6 +12,7 @@
 #include "table.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MAX_MASK 64 /* what the daemon takes */
 #define JOB_BUDGET ((size_t)64 << 20)
 
 static const struct table_column columns[] = {
@@ -111,6 +113,67 @@ int cmd_job_get(struct ctl *ctl)
     }
     status = print_job(ctl, job);
     skrull_job_free(job);
+    return status;
+}
+
+/* Cuts `list` at its commas, in `arena`. Returns the exit status. */
+static int take_mask(const struct ctl *ctl, struct arena *arena, const char *list,
+                     struct skrull_update_options *options)
+{
+    const char **mask = ARENA_ARRAY(arena, const char *, MAX_MASK);
+    char *text = list ? arena_strdup(arena, list) : NULL;
+    char *rest = text;
+
+    if (!mask || (list && !text)) {
+        return out_of_memory(ctl);
+    }
+    while (rest) {
+        if (options->n_mask == MAX_MASK) {
+            return ctl_misuse(ctl, "--mask: more than %d keys", MAX_MASK);
+        }
+        mask[options->n_mask++] = strsep(&rest, ",");
+    }
+    options->mask = mask;
+    return CTL_DONE;
+}
+
+/* What the options say. Returns the exit status. */
+static int take_update(const struct ctl *ctl, struct arena *arena,
+                       struct skrull_update_options *options)
+{
+    uint64_t revision = 0;
+    int status = ctl_number(ctl, "--from-step", UINT64_MAX, 0, &options->from_step);
+
+    if (status == CTL_DONE) {
+        status = ctl_number(ctl, "--expected-revision", UINT32_MAX, 0, &revision);
+        options->expected_revision = (uint32_t)revision;
+    }
+    return status == CTL_DONE ? take_mask(ctl, arena, ctl_text(ctl, "--mask"), options) : status;
+}
+
+int cmd_job_update(struct ctl *ctl)
+{
+    struct arena *arena = arena_new(JOB_BUDGET);
+    struct skrull_update_options options = {0};
+    struct skrull_job *given, *job = NULL;
+    struct skrull_client *client;
+    struct skrull_error err;
+    int r, status;
+
+    if (!arena) {
+        return out_of_memory(ctl);
+    }
+    status = take_update(ctl, arena, &options);
+    if (status == CTL_DONE) {
+        r = job_file_read_given(arena, ctl_text(ctl, "-f"), &given, &err);
+        status = r < 0 ? ctl_fail(ctl, &err) : ctl_connect(ctl, &client);
+    }
+    if (status == CTL_DONE) {
+        r = skrull_client_update_job(client, given, &options, &job, &err);
+        status = r < 0 ? ctl_fail(ctl, &err) : print_job(ctl, job);
+    }
+    skrull_job_free(job);
+    arena_free(arena);
     return status;
 }
 

@@ -94,6 +94,36 @@ int skrull_client_create_job(struct skrull_client *client, const struct skrull_j
     return r;
 }
 
+int skrull_client_update_job(struct skrull_client *client, const struct skrull_job *job,
+                             const struct skrull_update_options *options,
+                             struct skrull_job **ret_job, struct skrull_error *err)
+{
+    static const struct skrull_update_options defaults = {0};
+    struct arena *arena = arena_new(UNARY_REQUEST_BUDGET);
+    union {
+        const struct skrull_job *constant;
+        struct skrull_job *plain; /* packing only reads it */
+    } borrowed = {.constant = job};
+    struct rpc_update_job update = {.job = borrowed.plain};
+    struct rpc_bytes request;
+    int r;
+
+    if (!arena) {
+        return no_memory(err);
+    }
+    options = options ? options : &defaults;
+    update.mask = options->mask;
+    update.n_mask = options->n_mask;
+    update.expected_revision = options->expected_revision;
+    update.from_step = options->from_step;
+    r = codec_update_job_request_pack(arena, &update, &request, err);
+    if (r == 0) {
+        r = call_for_job(client, UNARY_METHOD("UpdateJob"), request, ret_job, err);
+    }
+    arena_free(arena);
+    return r;
+}
+
 int skrull_client_get_job(struct skrull_client *client, const char *name,
                           struct skrull_job **ret_job, struct skrull_error *err)
 {

@@ -433,8 +433,8 @@ static int add_line(const struct reader *reader, int rc)
     return rc;
 }
 
-int job_file_parse(struct arena *arena, const char *text, size_t len, struct skrull_job **ret_job,
-                   struct skrull_error *err)
+static int parse(struct arena *arena, const char *text, size_t len, bool is_whole,
+                 struct skrull_job **ret_job, struct skrull_error *err)
 {
     struct reader reader = {.arena = arena, .err = err};
     int rc;
@@ -454,7 +454,7 @@ int job_file_parse(struct arena *arena, const char *text, size_t len, struct skr
     }
     rc = read_document(&reader);
     yaml_reader_deinit(&reader.yaml);
-    if (!rc) {
+    if (!rc && is_whole) {
         rc = job_complete(reader.job, err);
         rc = rc ? add_line(&reader, rc) : 0;
     }
@@ -462,6 +462,18 @@ int job_file_parse(struct arena *arena, const char *text, size_t len, struct skr
         *ret_job = reader.job;
     }
     return rc;
+}
+
+int job_file_parse(struct arena *arena, const char *text, size_t len, struct skrull_job **ret_job,
+                   struct skrull_error *err)
+{
+    return parse(arena, text, len, true, ret_job, err);
+}
+
+int job_file_parse_given(struct arena *arena, const char *text, size_t len,
+                         struct skrull_job **ret_job, struct skrull_error *err)
+{
+    return parse(arena, text, len, false, ret_job, err);
 }
 
 /* errno in our words. */
@@ -474,8 +486,8 @@ static int file_failed(const char *path, struct skrull_error *err)
     return skrull_error_set(err, code, "%s: %s", path, strerror(errno));
 }
 
-int job_file_read(struct arena *arena, const char *path, struct skrull_job **ret_job,
-                  struct skrull_error *err)
+static int read_file(struct arena *arena, const char *path, bool is_whole,
+                     struct skrull_job **ret_job, struct skrull_error *err)
 {
     _cleanup_(cleanup_file) FILE *file = fopen(path, "re");
     _cleanup_(cleanup_free) char *text = NULL;
@@ -494,6 +506,18 @@ int job_file_read(struct arena *arena, const char *path, struct skrull_job **ret
     if (ferror(file)) {
         return file_failed(path, err);
     }
-    rc = job_file_parse(arena, text, len, ret_job, err);
+    rc = parse(arena, text, len, is_whole, ret_job, err);
     return rc ? skrull_error_prefix(err, rc, "%s", path) : 0;
+}
+
+int job_file_read(struct arena *arena, const char *path, struct skrull_job **ret_job,
+                  struct skrull_error *err)
+{
+    return read_file(arena, path, true, ret_job, err);
+}
+
+int job_file_read_given(struct arena *arena, const char *path, struct skrull_job **ret_job,
+                        struct skrull_error *err)
+{
+    return read_file(arena, path, false, ret_job, err);
 }

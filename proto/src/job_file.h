@@ -17,6 +17,13 @@ struct arena;
 int job_file_parse(struct arena *arena, const char *text, size_t len, struct skrull_job **ret_job,
                    struct skrull_error *err);
 
+/* The same for an update of a job: what is given, each key checked, and neither defaults nor the rules
+ * of a whole job. */
+int job_file_parse_given(struct arena *arena, const char *text, size_t len,
+                         struct skrull_job **ret_job, struct skrull_error *err);
+
 /* Reads and parses a file. NOT_FOUND where there is none. */
 int job_file_read(struct arena *arena, const char *path, struct skrull_job **ret_job,
                   struct skrull_error *err);
+int job_file_read_given(struct arena *arena, const char *path, struct skrull_job **ret_job,
+                        struct skrull_error *err);

@@ -85,7 +85,7 @@ class Usage(Ctl):
             self.fails(2, pattern, *words)
 
     def test_what_comes_later_says_so(self):
-        for verb in ("plan diff", "exact", "bucket", "job update", "watch", "calibrate", "profile show", "completion"):
+        for verb in ("plan diff", "exact", "bucket", "watch", "calibrate", "profile show", "completion"):
             done = self.run_ctl(*verb.split(), "a", "--b")
             self.assertEqual((done.returncode, done.stderr), (1, f"skrullctl: {verb}: not built yet\n"))
         for words, option in ((["--tls-ca", "f", "health"], "--tls-ca"), (["--token-file=f", "health"], "--token-file"),
@@ -95,7 +95,7 @@ class Usage(Ctl):
 
     def test_help_of_the_program_names_every_verb_and_each_has_its_own(self):
         verbs = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", self.out("--help").split("Options")[0], re.M)
-        self.assertEqual(len(verbs), 13)
+        self.assertEqual(len(verbs), 14)
         for verb in verbs:
             self.assertIn("usage: skrullctl " + verb, self.out(*verb.split(), "--help"))
 
@@ -107,7 +107,8 @@ class Usage(Ctl):
 
     def test_nobody_there_is_4(self):
         for words in (["health"], ["job", "list"], ["job", "get", "x"], ["job", "delete", "x"],
-                      ["job", "create", "-f", self.path("job.yaml")], ["plan", "get", "x", "--step", "0"],
+                      ["job", "create", "-f", self.path("job.yaml")], ["job", "update", "-f", self.path("job.yaml")],
+                      ["plan", "get", "x", "--step", "0"],
                       ["plan", "show", "x", "--step", "0"], ["plan", "check", "x", "--step", "0"]):
             self.fails(4, "skrulld at unix:/nonexistent/skrulld.sock is not available: .*is it running", *words)
 
@@ -328,6 +329,31 @@ class WithDaemon(Ctl):
         self.fails(3, "life", "job", "get", "life")
         self.fails(3, "life", "job", "delete", "life")
         self.out("job", "create", "-f", path)  # what get printed can be created
+
+    def test_update(self):
+        created = self.create("changing")
+        patch = self.write("patch.yaml", "name: changing\nparallel: {dp: 4}\nbatch: {bucket_tokens: 30000}\n")
+        updated = json_format.Parse(self.out("job", "update", "-f", patch, "-o", "json"), stubs().job.Job())
+        self.assertEqual((updated.revision, updated.uid, updated.parallel.dp, updated.parallel.cp), (2, created.uid, 4, 4))
+        self.assertEqual((updated.batch.bucket_tokens, updated.info.bucket_tokens), (30000, 30000))
+        self.assertEqual([(r.revision, r.first_step) for r in updated.info.revisions], [(1, 0), (2, 0)])
+        self.assertEqual(json_format.Parse(self.out("job", "get", "changing", "-o", "json"), stubs().job.Job()), updated)
+        self.assertIn("revision       2", self.out("job", "update", "-f", patch))  # nothing changes any more
+        self.fails(1, "has revision 2, not 1", "job", "update", "-f", patch, "--expected-revision", "1")
+        other = self.write("other.yaml", "name: changing\nparallel: {dp: 3}\nseed: 6\n")
+        self.fails(1, "seed: cannot change", "job", "update", "-f", other)
+        masked = json.loads(self.out("job", "update", "-f", other, "--mask", "parallel.dp,batch.align", "--from-step",
+                                     "7", "--expected-revision", "2", "-o", "json"))
+        self.assertEqual((masked["parallel"]["dp"], masked["info"]["revisions"][2]["firstStep"]), (3, "7"))
+        self.fails(1, "update_mask: dp is no field", "job", "update", "-f", other, "--mask", "dp")
+        self.fails(1, "step 7 or later", "job", "update", "-f", patch, "--from-step", "6")
+        self.fails(3, "nobody", "job", "update", "-f", self.write("n.yaml", "name: nobody\n"))
+        self.fails(1, "job.name: is required", "job", "update", "-f", self.write("n.yaml", "seed: 5\n"))
+        self.fails(1, "line 1: batch.global: 0 is out of range|line 1: batch.global", "job", "update", "-f",
+                   self.write("n.yaml", "batch: {global: -1}\n"))
+        self.fails(2, "--from-step", "job", "update", "-f", patch, "--from-step", "x")
+        whole = self.write("whole.json", self.out("job", "get", "changing", "-o", "json").replace("changing", "copy"))
+        self.assertEqual(json.loads(self.out("job", "create", "-f", whole, "-o", "json"))["revision"], 1)
 
     def test_a_repeated_request_is_harmless(self):
         path = self.write("r.yaml", JOB.format(name="repeated", index="wikipedia.txt"))

@@ -36,6 +36,24 @@ SKRULL_API void skrull_job_free(struct skrull_job *job);
 SKRULL_API int skrull_client_create_job(struct skrull_client *client, const struct skrull_job *job,
                                         const char *request_id, struct skrull_job **ret_job,
                                         struct skrull_error *err);
+struct skrull_update_options {
+    /* Which fields of the job count: paths of the job file ("parallel.dp", "batch"), [n_mask]; none: all
+     * that are set, which is all but zeros, empty texts and empty lists. */
+    const char *const *mask;
+    size_t n_mask;
+    uint32_t expected_revision; /* another one is ABORTED; 0: any */
+    uint64_t from_step;         /* first step of the new revision; 0: the first that was not given out */
+};
+
+/*
+ * Changes a job, named by job->name, from a step on: the reply has the new revision. Where nothing
+ * changes it is the job as it is. FAILED_PRECONDITION: plans of from_step may have been given out (the
+ * message says from where it can be). The order of samples stays: seed, data, order and last_batch
+ * cannot change. `options` may be NULL.
+ */
+SKRULL_API int skrull_client_update_job(struct skrull_client *client, const struct skrull_job *job,
+                                        const struct skrull_update_options *options,
+                                        struct skrull_job **ret_job, struct skrull_error *err);
 SKRULL_API int skrull_client_get_job(struct skrull_client *client, const char *name,
                                      struct skrull_job **ret_job, struct skrull_error *err);
 SKRULL_API int skrull_client_delete_job(struct skrull_client *client, const char *name,

@@ -460,6 +460,33 @@ static void test_job_file_read__files(void **state)
     arena_free(arena);
 }
 
+/* For an update: keys are checked, what is missing stays so. */
+static void test_job_file_parse_given__only_what_is_given(void **state)
+{
+    static const char part[] = "name: x\nbatch: {bucket_tokens: 5000}\norder: sorted\n";
+    static const char wrong[] = "name: x\nbatch: {bucket: 5000}\n";
+    struct arena *arena = arena_new(ARENA_BYTES);
+    struct skrull_error err = {0};
+    struct skrull_job *job = NULL;
+
+    (void)state;
+    assert_int_equal(job_file_parse_given(arena, part, strlen(part), &job, &err), 0);
+    assert_string_equal(job->name, "x");
+    assert_int_equal(job->batch.bucket_tokens, 5000);
+    assert_int_equal(job->order, SKRULL_ORDER_SORTED);
+    assert_int_equal(job->batch.align, 0);
+    assert_int_equal(job->parallel.dp, 0);
+    assert_int_equal(job->epochs, 0);
+    assert_null(job->policy);
+    assert_int_equal(job->n_data, 0);
+    job = NULL;
+    assert_int_equal(job_file_parse_given(arena, wrong, strlen(wrong), &job, &err),
+                     SKRULL_ERR_INVALID_ARGUMENT);
+    assert_int_equal(strncmp(err.message, "line 2: batch.bucket: unknown key", 33), 0);
+    assert_null(job);
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_job_file_parse__without_memory),
         cmocka_unit_test(test_job_file_parse__without_error),
         cmocka_unit_test(test_job_file_parse__mutations),
+        cmocka_unit_test(test_job_file_parse_given__only_what_is_given),
         cmocka_unit_test(test_job_file_read__files),
     };
 
