@@ -297,6 +297,8 @@ void call_forget_request(struct call *call)
     call->request = grpc_empty_slice();
     arena_free(call->arena);
     call->arena = NULL;
+    grpc_metadata_array_destroy(&call->metadata);
+    grpc_metadata_array_init(&call->metadata);
 }
 
 static int read_request(struct call *call, struct skrull_error *err)
