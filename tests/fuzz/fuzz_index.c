@@ -1,8 +1,8 @@
 /*
  * Bytes as an index file: the first names the format (0: found out), whether the hashes of a .skx
  * are put right, so that what stands behind them is reached, and whether the index is also written
- * as .skx and read back. The rest is the file. Whatever opens must describe itself and keep
- * its own sums; whatever does not must say why.
+ * as .skx and read back; the second the column and the unit. The rest is the file. Whatever opens
+ * must describe itself and keep its own sums; whatever does not must say why.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,9 @@
 #include "fuzz/fuzz.h"
 #include "index/index.h"
 
-#define MAX_COUNT (UINT64_C(1) << 18) /* rows: a small file may unpack to many */
+/* A small file may unpack to many rows. */
+#define MAX_COUNT (UINT64_C(1) << 18)
+#define MAX_DECODED (UINT64_C(1) << 22)
 
 /* Of .skx. */
 #define HEADER_BYTES ((size_t)64)
@@ -35,10 +37,15 @@ static const char *const formats[] = {
 };
 #define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
 
+static const char *const columns[] = {
+    NULL, "length", "a", "prompt+response", "1", "2+1", "tokens", "a.b", "+", "\xff",
+};
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
 /* Opens bytes as a file; NULL: refused, with a message. */
-static struct length_index *open_bytes(const uint8_t *data, size_t size, const char *format)
+static struct length_index *open_bytes(const uint8_t *data, size_t size,
+                                       const struct index_options *options)
 {
-    const struct index_options options = {.format = format, .max_count = MAX_COUNT};
     const int fd = memfd_create("index", MFD_CLOEXEC);
     struct length_index *idx = NULL;
     struct skrull_error err = {0};
@@ -46,7 +53,7 @@ static struct length_index *open_bytes(const uint8_t *data, size_t size, const c
 
     fuzz_check(fd >= 0 && write(fd, data, size) == (ssize_t)size && lseek(fd, 0, SEEK_SET) == 0,
                "the file could not be made");
-    rc = index_open(fd, "fuzz.idx", &options, &idx, &err);
+    rc = index_open(fd, "fuzz.idx", options, &idx, &err);
     fuzz_check(close(fd) == 0, "the descriptor was closed by somebody else");
     fuzz_check(rc <= 0, "an error is negative");
     fuzz_check((rc == 0) == (idx != NULL), "there is an index without, and only without, an error");
@@ -98,7 +105,7 @@ static void check_written(const struct length_index *idx, uint64_t hash)
     size = fread(bytes, 1, sizeof(bytes), file);
     (void)fclose(file);
     (void)unlink(path);
-    written = open_bytes(bytes, size, "skx");
+    written = open_bytes(bytes, size, &(struct index_options){.format = "skx"});
     fuzz_check(written != NULL, "what was written is an index");
     fuzz_check(index_verify(written, &written_hash, NULL) == 0, "and a sound one");
     fuzz_check(written_hash == hash && written->count == idx->count, "of the same rows");
@@ -120,17 +127,23 @@ static uint8_t *copy_hashed(const uint8_t *data, size_t size)
     return copy;
 }
 
-static struct length_index *open_choice(uint8_t choice, const struct fuzz_input *input)
+static struct length_index *open_choice(uint8_t choice, struct fuzz_input *input)
 {
-    const char *format = formats[(choice & CHOICE_FORMAT) % N_FORMATS];
+    const uint8_t column = fuzz_u8(input);
+    const struct index_options options = {.format = formats[(choice & CHOICE_FORMAT) % N_FORMATS],
+                                          .column = columns[(column & 127) % N_COLUMNS],
+                                          .unit = column & 128 ? SKRULL_UNIT_DOCUMENT
+                                                               : SKRULL_UNIT_SEQUENCE,
+                                          .max_count = MAX_COUNT,
+                                          .max_decoded = MAX_DECODED};
     struct length_index *idx;
     uint8_t *copy;
 
     if (!(choice & CHOICE_HASH) || input->size < HEADER_BYTES) {
-        return open_bytes(input->data, input->size, format);
+        return open_bytes(input->data, input->size, &options);
     }
     copy = copy_hashed(input->data, input->size);
-    idx = open_bytes(copy, input->size, format);
+    idx = open_bytes(copy, input->size, &options);
     free(copy);
     return idx;
 }

@@ -13,6 +13,8 @@
 #include "arena.h"
 #include "codec_json.h"
 #include "codec_rpc.h"
+#include "codec_status.h"
+#include "codec_text.h"
 #include "codec_wire.h"
 #include "fuzz/fuzz.h"
 
@@ -101,6 +103,35 @@ static void run_plan(struct arena *arena, struct rpc_bytes bytes)
     }
 }
 
+/* The same from JSON, as programs take it. */
+static void run_plan_text(struct arena *arena, struct rpc_bytes bytes)
+{
+    struct skrull_plan *plan = NULL;
+    struct skrull_error err = {0};
+    const int rc = codec_text_plan_parse((const char *)bytes.data, bytes.len, &plan, &err);
+
+    check_error(rc, &err);
+    if (rc == 0) {
+        check_plan(arena, plan);
+        skrull_plan_free(plan);
+    }
+}
+
+/* Details of an error that a server sent. */
+static void run_status(struct arena *arena, struct rpc_bytes bytes)
+{
+    const struct rpc_status status = {.code = 5, .method = "GetPlan", .max_bytes = 4096};
+    struct skrull_error why = {.code = SKRULL_ERR_NOT_FOUND, .message = "job: none"}, err = {0};
+    struct rpc_bytes packed = {0};
+    const int rc = codec_status_unpack(arena, bytes, &why, &err);
+
+    check_error(rc, &err);
+    if (rc == 0 && codec_status_pack(arena, &why, &status, &packed, &err) == 0) {
+        fuzz_check(packed.len <= status.max_bytes, "details keep their limit");
+        fuzz_check(codec_status_unpack(arena, packed, &why, &err) == 0, "what was packed unpacks");
+    }
+}
+
 static void run_stream_event(struct arena *arena, struct rpc_bytes bytes)
 {
     struct rpc_stream_event event = {0};
@@ -183,7 +214,7 @@ static const run_fn codecs[] = {
 #include "fuzz/rpc_messages.def"
 #undef CODEC
 #undef MESSAGE
-    run_health_check_request, run_plan, run_stream_event};
+    run_health_check_request, run_plan, run_stream_event, run_plan_text, run_status};
 
 static const ProtobufCMessageDescriptor *const descriptors[] = {
 #define CODEC(name, type)

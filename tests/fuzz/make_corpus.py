@@ -23,6 +23,12 @@ SKX = bytes.fromhex(
     "534b52554c4c5800010000000000000003000000000000000b0000000100000000000000000000000000000000000000"
     "bdce74e4f10acb54811506402d568a640500000007000000ffffffff")
 
+AUTO = b"\0\0"  # format and column found out
+
+# Three sequences of 5, 7 and 2 tokens, two documents.
+MEGATRON = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 3, 3) + struct.pack("<iii", 5, 7, 2)
+            + struct.pack("<qqq", 0, 10, 24) + struct.pack("<qqq", 0, 2, 3))
+
 MINIMAL_JOB = """name: job
 model: {preset: qwen2.5-0.5b}
 parallel: {dp: 4, cp: 8}
@@ -84,8 +90,8 @@ GZIP_MANY = bytes.fromhex(
     "1f8b080000000000020333e5321d85a370148ec251380a47e11087006975662dd0070000")
 GZIP_5 = bytes.fromhex("1f8b080000000000020333e5020057393d0302000000")
 GZIP_X = bytes.fromhex("1f8b0800000000000203abe002001f08ea4602000000")
-ODD_TEXTS = [b"", b"0\n", b"1 2,3\t4\r\n", b"\xef\xbb\xbf5\n", b"4294967296\n", b"-1\n", b"1e3\n", b"# 5\n", b"9" * 4000,
-             b"length\n5\n", b'{"length": 5}\n', b"[5, 6]", GZIP_MANY,
+ODD_TEXTS = [b"", b"0\n", b"1 2,3\t4\r\n", b"\xef\xbb\xbf5\n", b"4294967296\n", b"-1\n", b"1e3\n", b"# 5\n",
+             b"9" * 4000, b"length\n5\n", b'{"length": 5}\n', b"[5, 6]", GZIP_MANY,
              GZIP_5 + GZIP_X, GZIP_5[:-4]]
 
 JOB_TEXT = """name: "job" model { preset: "qwen2.5-0.5b" flops: FLOPS_PAPER }
@@ -134,6 +140,8 @@ MESSAGES = {
     "WatchJobRequest": ['name: "job"'],
     "JobStatus": ["name: \"job\" next_step: 5 steps: 9"],
 }
+# The content of a google.protobuf.Any, whose text form needs to know the types.
+ERROR_INFO = 'reason: "JOB_NOT_FOUND" domain: "skrull" metadata { key: "limit" value: "5" }'
 JSON_TEXTS = {
     "Job": ['{"name":"job","parallel":{"dp":4,"cp":8},"batch":{"global":256,"bucketTokens":26624},"seed":"42",'
             '"order":"ORDER_SHUFFLE","data":[{"index":"a.txt","weight":0.5}]}',
@@ -146,22 +154,35 @@ def snake(name):
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def encode(message, text):
+def encode(file, message, text):
     """Text format to wire bytes."""
-    return subprocess.run(["protoc", "-I" + os.path.join(ROOT, "proto"), "--encode=skrull.v1." + message,
-                           "skrull/v1/planner.proto"], input=text.encode(), check=True, stdout=subprocess.PIPE,
-                          cwd=os.path.join(ROOT, "proto")).stdout
+    return subprocess.run(["protoc", "-I" + os.path.join(ROOT, "proto"), "--encode=" + message, file],
+                          input=text.encode(), check=True, stdout=subprocess.PIPE, cwd=os.path.join(ROOT, "proto")).stdout
+
+
+def status_seed():
+    """A google.rpc.Status with one detail."""
+    info = encode("google/rpc/error_details.proto", "google.rpc.ErrorInfo", ERROR_INFO)
+    quoted = "".join(f"\\{byte:03o}" for byte in info)
+    text = f"""code: 5 message: "job: none"
+details {{ type_url: "type.googleapis.com/google.rpc.ErrorInfo" value: "{quoted}" }}"""
+    return encode("google/rpc/status.proto", "google.rpc.Status", text)
 
 
 def rpc_seeds():
     with open(os.path.join(HERE, "rpc_messages.def"), encoding="utf-8") as table:
         lines = table.read()
-    codecs = re.findall(r"^CODEC\((\w+),", lines, re.M) + ["health_check_request", "plan", "stream_event"]
+    codecs = re.findall(r"^CODEC\((\w+),", lines, re.M) + ["health_check_request", "plan", "stream_event", "plan_text",
+                                                          "status"]
     messages = re.findall(r"^MESSAGE\((\w+)\)", lines, re.M)
     health = {"health_check_request": b"\x0a\x17skrull.v1.PlannerService", "health_check_response": b"\x08\x01"}
-    wire = {snake(name): [encode(name, text) for text in texts] for name, texts in MESSAGES.items()}
+    wire = {snake(name): [encode("skrull/v1/planner.proto", "skrull.v1." + name, text) for text in texts]
+            for name, texts in MESSAGES.items()}
+    special = {"stream_event": wire["stream_plans_response"], "plan_text": [t.encode() for t in JSON_TEXTS["Plan"]],
+               "status": [status_seed()],
+               **{name: [body] for name, body in health.items()}}
     for i, name in enumerate(codecs):
-        bodies = [health[name]] if name in health else wire["stream_plans_response" if name == "stream_event" else name]
+        bodies = special[name] if name in special else wire[name]
         for j, body in enumerate(bodies):
             yield f"codec_{name}_{j}", bytes([i]) + body
     for i, name in enumerate(messages):
@@ -248,17 +269,23 @@ def plan_check_seeds():
 
 
 def index_seeds():
-    yield "skx", b"\0" + SKX
-    yield "skx_written", b"\x80" + SKX
-    yield "skx_cut", b"\0" + SKX[:70]
-    yield "skx_hashed", b"\x40" + SKX
+    yield "skx", AUTO + SKX
+    yield "skx_written", b"\x80\0" + SKX
+    yield "skx_cut", AUTO + SKX[:70]
+    yield "skx_hashed", b"\x40\0" + SKX
     # Loss tokens: 3, 7 and 0, in the array after the lengths.
     with_loss = SKX[:12] + struct.pack("<IQQQQQQ", 1, 3, 4294967307, 10, 0, 0, 0) + SKX[64:]
-    yield "skx_loss_tokens", b"\x40" + with_loss.ljust(128, b"\0") + struct.pack("<III", 3, 7, 0)
-    yield "text", b"\x80" + b"12\n7\n4294967295\n"
-    yield "magic_only", b"\0" + SKX[:8]
+    yield "skx_loss_tokens", b"\x40\0" + with_loss.ljust(128, b"\0") + struct.pack("<III", 3, 7, 0)
+    yield "text", b"\x80\0" + b"12\n7\n4294967295\n"
+    yield "magic_only", AUTO + SKX[:8]
     for i, text in enumerate(ODD_TEXTS):
-        yield f"text_{i}", b"\0" + text
+        yield f"text_{i}", AUTO + text
+    for column in range(10):  # every column of fuzz_index.c
+        yield f"csv_{column}", bytes([0, column]) + b"length,a,prompt,response,tokens\n5,6,7,8,9\n1,2,3,4,5\n"
+        yield f"jsonl_{column}", bytes([0, column]) + (
+            b'{"length": 5, "a": {"b": [1, 2]}, "prompt": [3], "response": [4, 5], "tokens": 6}\n')
+    yield "megatron", b"\0\0" + MEGATRON
+    yield "megatron_documents", b"\0\x80" + MEGATRON
 
 
 def format_seeds():
@@ -269,7 +296,7 @@ def format_seeds():
             if file.startswith("expected") or os.path.getsize(path) >= MAX_FILE:
                 continue
             with open(path, "rb") as data:
-                yield os.path.relpath(path, FORMATS).replace(os.sep, "_"), b"\0" + data.read()
+                yield os.path.relpath(path, FORMATS).replace(os.sep, "_"), AUTO + data.read()
 
 
 def job_file_seeds():
@@ -321,6 +348,11 @@ def check(files):
     faults = [f"{path}: not what make_corpus.py makes" for path, data in files.items() if found.get(path) != data]
     faults += [f"{path}: make_corpus.py does not make it" for path in found
                if path not in files and not os.path.basename(path).startswith("regression_")]
+    with open(os.path.join(ROOT, "proto", "src", "codec_rpc.h"), encoding="utf-8") as header:
+        codecs = set(re.findall(r"^RPC_CODEC\((\w+),", header.read(), re.M))
+    with open(os.path.join(HERE, "rpc_messages.def"), encoding="utf-8") as table:
+        codecs -= set(re.findall(r"^CODEC\((\w+),", table.read(), re.M))
+    faults += [f"rpc_messages.def: {name} of codec_rpc.h is not fuzzed" for name in codecs]
     total = sum(len(data) for data in found.values())
     if total > MAX_TOTAL:
         faults.append(f"{total} bytes of corpus, at most {MAX_TOTAL}")
