@@ -1,10 +1,11 @@
 /*
  * skrulld: reads the options, wires the stages, runs the loop, gives the exit status.
  *
- * Up: options -> store -> jobs -> gRPC -> listeners -> ready. Down (SIGTERM, SIGINT): not serving,
- * no new calls, streams end, calls that run may finish; those left after the drain timeout are cut,
- * and what does not even end then (an index on a disk that hangs) goes down with the process. All
- * that answers promised is durable by then. A second signal stops at once.
+ * Up: options -> store -> jobs (on the pool: indexes are read) -> gRPC -> listeners -> ready. Down
+ * (SIGTERM, SIGINT): a drain (rpc/drain.h); what does not even end then (an index on a disk that
+ * hangs) goes down with the process. All that answers promised is durable by then. A second signal
+ * stops at once, and so does any while jobs are restored: nothing was promised yet. Where the
+ * listeners went deaf (rpc/self_check.h) a drain leads to a new process in this one's place.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "arena.h"
@@ -23,20 +25,29 @@
 #include "job/registry.h"
 #include "loop/loop.h"
 #include "loop/notify.h"
+#include "loop/reexec.h"
 #include "loop/serial.h"
 #include "rpc/cq.h"
+#include "rpc/drain.h"
 #include "rpc/grpc_log.h"
 #include "rpc/health.h"
 #include "rpc/plan_stream.h"
 #include "rpc/restore.h"
 #include "rpc/rpc_ctx.h"
+#include "rpc/self_check.h"
 #include "rpc/server.h"
 #include "rpc/unix_socket.h"
 #include "store/store.h"
 
 #define EXIT_USAGE 2
 #define CONFIG_BYTES ((size_t)4 << 20)
-#define CUT_GRACE_MS 2000
+#define ADDRESS_BYTES 512
+#define SELF_CHECK_MS 5000
+#define ANSWER_MS 3000
+#define CUT_MS 1000
+#define RESTART_DRAIN_MS 4000 /* nobody new can come, so waiting longer gains nothing */
+#define EXTEND_MS 5000        /* how often the manager hears that jobs are still being restored */
+#define EXTEND_STATE "EXTEND_TIMEOUT_USEC=30000000\nSTATUS=restoring jobs"
 
 /* Threads of the pool beside those that plan: opening and describing indexes, encoding whole plans.
  */
@@ -45,6 +56,14 @@
 #define PLAN_AHEAD_STEPS 8
 #define KEPT_STEPS 64
 #define KEPT_BYTES ((size_t)64 << 20)
+
+/* A listener: its socket, NULL for TCP, and its address once bound. */
+struct listener {
+    struct unix_socket *socket;
+    int port;
+    char bound[ADDRESS_BYTES];  /* as clients reach it from outside */
+    char target[ADDRESS_BYTES]; /* and from here */
+};
 
 struct daemon {
     int argc;
@@ -55,10 +74,13 @@ struct daemon {
     struct rpc_ctx ctx;
     struct cq *cq;
     struct server *server;
-    struct unix_socket **sockets; /* [config.listen.n], NULL: TCP */
+    struct listener *listeners; /* [config.listen.n] */
     struct loop_signal *signals[3];
-    struct loop_timer *drain_timer, *watchdog;
-    bool is_draining, was_cut;
+    struct loop_timer *watchdog, *extend;
+    struct self_check *self_check;
+    struct drain *drain;
+    struct skrull_error err; /* of the start */
+    bool is_restoring, is_draining, is_restarting, has_failed;
 };
 
 static void log_error(const char *event, const struct skrull_error *err)
@@ -75,64 +97,113 @@ static void notify(const char *state)
     }
 }
 
+/* systemd wants the time with it, and READY=1 afterwards. */
+static void notify_reloading(void)
+{
+    struct timespec now;
+    char state[64];
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    notify(state);
+}
+
 static void release_sockets(struct daemon *daemon)
 {
-    for (size_t i = 0; daemon->sockets && i < daemon->config.listen.n; i++) {
-        unix_socket_release(daemon->sockets[i]);
+    for (size_t i = 0; daemon->listeners && i < daemon->config.listen.n; i++) {
+        unix_socket_release(daemon->listeners[i].socket);
     }
-    free(daemon->sockets);
-    daemon->sockets = NULL;
+    free(daemon->listeners);
+    daemon->listeners = NULL;
 }
 
 /* --- down --- */
 
-static _Noreturn void stop_at_once(struct daemon *daemon)
+static _Noreturn void stop_at_once(struct daemon *daemon, int status, const char *why)
 {
+    log_event(status == EXIT_SUCCESS ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "stopped",
+              LOG_TEXT("why", why));
     release_sockets(daemon);
-    _exit(EXIT_FAILURE);
+    _exit(status);
 }
 
-static void on_drained(void *arg)
+/* Returns only where it fails. */
+static void restart(char *const *argv)
+{
+    reexec(argv);
+    log_event(LOG_LEVEL_ERROR, "restart_failed", LOG_TEXT("why", strerror(errno)));
+}
+
+static void on_drained(void *arg, enum drain_end end)
 {
     struct daemon *daemon = (struct daemon *)arg;
 
+    daemon->has_failed = daemon->has_failed || end != DRAIN_CLEAN;
+    if (end == DRAIN_STUCK && daemon->is_restarting) {
+        release_sockets(daemon);
+        restart(daemon->argv - 1);
+    }
+    if (end == DRAIN_STUCK) {
+        stop_at_once(daemon, EXIT_FAILURE, "calls did not end");
+    }
     loop_stop(daemon->ctx.loop);
 }
 
-static void on_drain_timer(void *arg)
+static void start_drain(struct daemon *daemon, uint64_t timeout_ms)
 {
-    struct daemon *daemon = (struct daemon *)arg;
-
-    if (daemon->was_cut) {
-        log_event(LOG_LEVEL_ERROR, "stopped", LOG_TEXT("why", "calls did not end"));
-        stop_at_once(daemon);
-    }
-    daemon->was_cut = true;
-    log_event(LOG_LEVEL_WARN, "drain_timeout", LOG_U64("seconds", daemon->config.drain_timeout_s));
-    server_cut(daemon->server);
-    loop_timer_start(daemon->drain_timer, CUT_GRACE_MS, 0);
+    daemon->is_draining = true;
+    self_check_stop(daemon->self_check);
+    drain_start(daemon->drain, daemon->server, timeout_ms);
 }
 
 static void on_stop(void *arg)
 {
     struct daemon *daemon = (struct daemon *)arg;
-    struct registry *registry = daemon->ctx.registry;
 
-    if (daemon->is_draining) {
-        log_event(LOG_LEVEL_WARN, "stopped", LOG_TEXT("why", "second signal"));
-        stop_at_once(daemon);
-    }
-    daemon->is_draining = true;
-    log_event(LOG_LEVEL_INFO, "draining", LOG_U64("seconds", daemon->config.drain_timeout_s));
     notify("STOPPING=1");
-    health_drain(daemon->ctx.health);
-    server_drain(daemon->server, on_drained, daemon);
-    for (size_t i = 0; i < registry_count(registry); i++) {
-        if (registry_at(registry, i)->hub) {
-            plan_streams_drain(registry_at(registry, i)->hub);
-        }
+    if (daemon->is_restoring) {
+        stop_at_once(daemon, EXIT_SUCCESS, "asked to while jobs were restored");
     }
-    loop_timer_start(daemon->drain_timer, daemon->config.drain_timeout_s * 1000, 0);
+    if (daemon->is_restarting) {
+        daemon->is_restarting = false; /* its drain becomes the last one */
+        return;
+    }
+    if (daemon->is_draining) {
+        stop_at_once(daemon, EXIT_FAILURE, "second signal");
+    }
+    start_drain(daemon, daemon->config.drain_timeout_s * 1000);
+}
+
+/* The new process listens where this one does, also where it picked the port. */
+static int keep_ports(const struct daemon *daemon)
+{
+    size_t n = daemon->config.listen.n;
+    int *ports = ARENA_ARRAY(daemon->arena, int, n);
+
+    if (!ports) {
+        return SKRULL_ERR_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        ports[i] = daemon->listeners[i].port;
+    }
+    return reexec_keep_ports(ports, n);
+}
+
+/* No client can connect any more, and only a new process mends that. */
+static void on_deaf(void *arg)
+{
+    struct daemon *daemon = (struct daemon *)arg;
+
+    if (daemon->is_draining || keep_ports(daemon) < 0) {
+        return;
+    }
+    log_event(LOG_LEVEL_ERROR, "restarting",
+              LOG_TEXT("why", "a listener takes no connections any more, as after descriptors ran "
+                              "out"));
+    daemon->is_restarting = true;
+    notify_reloading();
+    start_drain(daemon, RESTART_DRAIN_MS);
 }
 
 /* --- options --- */
@@ -155,6 +226,7 @@ static void on_reload(void *arg)
     struct arena *arena = arena_new(CONFIG_BYTES);
     struct config config;
 
+    notify_reloading();
     if (!arena ||
         config_parse(arena, daemon->argc, daemon->argv, &daemon->env, &config, &err) < 0) {
         log_error("reload_failed", &err);
@@ -163,12 +235,22 @@ static void on_reload(void *arg)
         log_event(LOG_LEVEL_INFO, "reloaded", LOG_TEXT("log_level", config.log_level));
     }
     arena_free(arena);
+    notify("READY=1");
 }
 
 static void on_watchdog(void *arg)
 {
+    struct daemon *daemon = (struct daemon *)arg;
+
+    if (!daemon->self_check || daemon->is_draining || self_check_is_well(daemon->self_check)) {
+        notify("WATCHDOG=1");
+    }
+}
+
+static void on_extend(void *arg)
+{
     (void)arg;
-    notify("WATCHDOG=1");
+    notify(EXTEND_STATE);
 }
 
 /* --- up --- */
@@ -229,73 +311,145 @@ static int start_stages(struct daemon *daemon, struct skrull_error *err)
     if (!ctx->registry || !ctx->health) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
-    code = restore_jobs(ctx, err);
-    if (code == 0) {
-        code = plan_streams_new(ctx->loop, &ctx->streams, err);
-    }
+    code = plan_streams_new(ctx->loop, &ctx->streams, err);
     if (code == 0) {
         code = serial_new(ctx->loop, &ctx->store_queue, err);
     }
     return code;
 }
 
-static void log_listening(const char *text, const struct listen_address *address, int port)
+/* Where a client on this machine finds a listener: an address that means all of them is none. */
+static void set_target(struct listener *listener)
 {
-    const char *colon = strrchr(text, ':');
-    char bound[512];
+    static const struct {
+        const char *all, *one;
+    } names[] = {{"0.0.0.0:", "127.0.0.1:"}, {"[::]:", "[::1]:"}};
 
-    if (address->path || !colon) {
-        log_event(LOG_LEVEL_INFO, "listening", LOG_TEXT("address", text));
-        return;
+    (void)snprintf(listener->target, sizeof(listener->target), "%s", listener->bound);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t len = strlen(names[i].all);
+
+        if (strncmp(listener->bound, names[i].all, len) == 0) {
+            (void)snprintf(listener->target, sizeof(listener->target), "%s%s", names[i].one,
+                           listener->bound + len);
+        }
     }
-    (void)snprintf(bound, sizeof(bound), "%.*s:%d", (int)(colon - text), text, port);
-    log_event(LOG_LEVEL_INFO, "listening", LOG_TEXT("address", bound));
 }
 
-static int listen_on(struct daemon *daemon, size_t i, int *ret_port, struct skrull_error *err)
+/* "HOST:PORT" with another port. */
+static void with_port(const char *text, int port, char ret_text[ADDRESS_BYTES])
 {
+    const char *colon = strrchr(text, ':');
+
+    (void)snprintf(ret_text, ADDRESS_BYTES, "%.*s:%d", (int)(colon - text), text, port);
+}
+
+static int listen_on(struct daemon *daemon, size_t i, struct skrull_error *err)
+{
+    struct listener *listener = &daemon->listeners[i];
     const char *text = daemon->config.listen.items[i];
+    int kept_port = reexec_kept_port(i);
     struct listen_address address;
     int code = listen_address_parse(text, &address, err);
 
+    (void)snprintf(listener->bound, sizeof(listener->bound), "%s", text);
     if (code == 0 && address.path) {
-        code = unix_socket_claim(address.path, &daemon->sockets[i], err);
+        code = unix_socket_claim(address.path, &listener->socket, err);
+    } else if (code == 0 && kept_port > 0) {
+        with_port(text, kept_port, listener->bound);
     }
     if (code == 0) {
-        code = server_listen(daemon->server, text, ret_port, err);
+        code = server_listen(daemon->server, listener->bound, &listener->port, err);
     }
     if (code == 0 && address.path) {
-        code = unix_socket_protect(daemon->sockets[i], err);
+        code = unix_socket_protect(listener->socket, err);
+    } else if (code == 0) {
+        with_port(text, listener->port, listener->bound);
     }
+    set_target(listener);
     return code;
+}
+
+static int start_self_check(struct daemon *daemon, struct skrull_error *err)
+{
+    struct self_check_options options = {.loop = daemon->ctx.loop,
+                                         .cq = daemon->cq,
+                                         .n_targets = daemon->config.listen.n,
+                                         .period_ms = SELF_CHECK_MS,
+                                         .answer_ms = ANSWER_MS,
+                                         .deaf = on_deaf,
+                                         .arg = daemon};
+    const char **targets = ARENA_ARRAY(daemon->arena, const char *, options.n_targets);
+
+    if (!targets) {
+        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+    }
+    for (size_t i = 0; i < options.n_targets; i++) {
+        targets[i] = daemon->listeners[i].target;
+    }
+    options.targets = targets;
+    return self_check_new(&options, &daemon->self_check, err);
 }
 
 static int start_server(struct daemon *daemon, struct skrull_error *err)
 {
-    const struct config_list *listen = &daemon->config.listen;
-    int *ports = ARENA_ARRAY(daemon->arena, int, listen->n);
+    size_t n = daemon->config.listen.n;
     int code = cq_new(daemon->ctx.loop, &daemon->cq, err);
 
     if (code == 0) {
         code = server_new(daemon->cq, &daemon->ctx, &daemon->server, err);
     }
-    daemon->sockets = calloc(listen->n, sizeof(struct unix_socket *));
-    if (code == 0 && (!ports || !daemon->sockets)) {
+    daemon->listeners = calloc(n, sizeof(*daemon->listeners));
+    if (code == 0 && !daemon->listeners) {
         code = skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
-    for (size_t i = 0; code == 0 && i < listen->n; i++) {
-        code = listen_on(daemon, i, &ports[i], err);
+    for (size_t i = 0; code == 0 && i < n; i++) {
+        code = listen_on(daemon, i, err);
     }
     if (code == 0) {
         code = server_start(daemon->server, err);
     }
-    for (size_t i = 0; code == 0 && i < listen->n; i++) {
-        struct listen_address address;
-
-        code = listen_address_parse(listen->items[i], &address, err);
-        log_listening(listen->items[i], &address, ports[i]);
+    if (code == 0) {
+        code = start_self_check(daemon, err);
+    }
+    for (size_t i = 0; code == 0 && i < n; i++) {
+        log_event(LOG_LEVEL_INFO, "listening", LOG_TEXT("address", daemon->listeners[i].bound));
     }
     return code;
+}
+
+static void restore(void *arg)
+{
+    struct daemon *daemon = (struct daemon *)arg;
+    int code = restore_jobs(&daemon->ctx, &daemon->err);
+
+    if (code < 0) {
+        daemon->err.code = code;
+    }
+}
+
+static void on_restored(void *arg)
+{
+    struct daemon *daemon = (struct daemon *)arg;
+    int code = daemon->err.code;
+
+    daemon->is_restoring = false;
+    loop_timer_stop(daemon->extend);
+    if (code == 0) {
+        code = start_server(daemon, &daemon->err);
+    }
+    if (code == 0) {
+        health_set_serving(daemon->ctx.health);
+        notify("READY=1\nSTATUS=serving");
+        return;
+    }
+    log_error("start_failed", &daemon->err);
+    daemon->has_failed = true;
+    if (daemon->server) {
+        start_drain(daemon, CUT_MS);
+    } else {
+        loop_stop(daemon->ctx.loop);
+    }
 }
 
 static int start_handles(struct daemon *daemon, struct skrull_error *err)
@@ -312,7 +466,10 @@ static int start_handles(struct daemon *daemon, struct skrull_error *err)
         code = loop_signal_new(loop, SIGHUP, on_reload, daemon, &daemon->signals[2], err);
     }
     if (code == 0) {
-        code = loop_timer_new(loop, on_drain_timer, daemon, &daemon->drain_timer, err);
+        code = drain_new(&daemon->ctx, on_drained, daemon, &daemon->drain, err);
+    }
+    if (code == 0) {
+        code = loop_timer_new(loop, on_extend, daemon, &daemon->extend, err);
     }
     if (code == 0 && watchdog_ms > 0) {
         code = loop_timer_new(loop, on_watchdog, daemon, &daemon->watchdog, err);
@@ -331,10 +488,13 @@ static void finish(struct daemon *daemon)
     for (size_t i = 0; i < sizeof(daemon->signals) / sizeof(daemon->signals[0]); i++) {
         loop_signal_free(daemon->signals[i]);
     }
-    loop_timer_free(daemon->drain_timer);
     loop_timer_free(daemon->watchdog);
+    loop_timer_free(daemon->extend);
+    self_check_stop(daemon->self_check);
     server_free(daemon->server);
     cq_free(daemon->cq);
+    self_check_free(daemon->self_check);
+    drain_free(daemon->drain);
     if (ctx->registry) {
         restore_close(ctx);
     }
@@ -348,33 +508,27 @@ static void finish(struct daemon *daemon)
     arena_free(daemon->arena);
 }
 
-static int run(struct daemon *daemon)
+static void run(struct daemon *daemon)
 {
-    struct skrull_error err = {0};
-    int code = start_stages(daemon, &err);
+    int code = start_stages(daemon, &daemon->err);
 
     if (code == 0) {
-        code = start_handles(daemon, &err);
+        code = start_handles(daemon, &daemon->err);
     }
     if (code == 0) {
-        code = start_server(daemon, &err);
+        daemon->is_restoring = true;
+        loop_timer_start(daemon->extend, EXTEND_MS, EXTEND_MS);
+        code = loop_work(daemon->ctx.loop, restore, on_restored, daemon);
     }
-    if (code == 0) {
-        health_set_serving(daemon->ctx.health);
-        notify("READY=1");
-    } else {
-        log_error("start_failed", &err);
+    if (code < 0) {
+        log_error("start_failed", &daemon->err);
+        daemon->has_failed = true;
+        return;
     }
-    if (code < 0 && daemon->server) {
-        server_drain(daemon->server, on_drained, daemon);
-    }
-    if (code == 0 || daemon->server) {
-        loop_run(daemon->ctx.loop);
-    }
-    if (code == 0) {
+    loop_run(daemon->ctx.loop);
+    if (!daemon->has_failed) {
         log_event(LOG_LEVEL_INFO, "stopped", LOG_TEXT("why", "drained"));
     }
-    return code < 0 || daemon->was_cut ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* Each worker is a descriptor, and gRPC's listener does not recover from running out of them. */
@@ -408,6 +562,7 @@ int main(int argc, char **argv)
                 .uid = geteuid()},
     };
     struct skrull_error err = {0};
+    bool is_restarting;
     int status;
 
     map_guard_install();
@@ -429,8 +584,12 @@ int main(int argc, char **argv)
     set_log(&daemon.config);
     grpc_log_install(strcmp(daemon.config.log_level, "debug") == 0);
     server_library_init();
-    status = run(&daemon);
+    run(&daemon);
+    is_restarting = daemon.is_restarting;
     finish(&daemon);
     server_library_shutdown();
-    return status;
+    if (is_restarting) {
+        restart(argv);
+    }
+    return is_restarting || daemon.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

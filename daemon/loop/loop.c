@@ -85,6 +85,11 @@ void loop_free(struct loop *loop)
     free(loop);
 }
 
+uint64_t loop_now_ms(const struct loop *loop)
+{
+    return uv_now(&loop->uv);
+}
+
 struct uv_loop_s *loop_uv(struct loop *loop)
 {
     return &loop->uv;

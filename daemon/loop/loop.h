@@ -29,6 +29,9 @@ void loop_stop(struct loop *loop);
  * tasks must have been freed. NULL is fine. */
 void loop_free(struct loop *loop);
 
+/* Milliseconds on a clock of the loop's own, as of the current turn. */
+uint64_t loop_now_ms(const struct loop *loop);
+
 /* libuv's loop, for handles that this folder has no word for. */
 struct uv_loop_s *loop_uv(struct loop *loop);
 

@@ -97,6 +97,12 @@ static void start_batch(struct call *call, const grpc_op *ops, size_t n_ops, str
     (void)error;
 }
 
+void call_cut(struct call *call)
+{
+    (void)grpc_call_cancel_with_status(call->core, GRPC_STATUS_UNAVAILABLE,
+                                       "the daemon is stopping, and nobody reads", NULL);
+}
+
 static size_t add_initial(struct call *call, grpc_op *ops)
 {
     if (call->has_sent_initial) {

@@ -29,6 +29,10 @@ void call_reply(struct call *call, struct rpc_bytes reply);
 /* Ends any call badly, at once, also with a message in flight. err->code must be an error. */
 void call_fail(struct call *call, const struct skrull_error *err);
 
+/* Gives up on a client that does not take what was sent: the call is cancelled as UNAVAILABLE, and
+ * a stream's owner hears `closed`. */
+void call_cut(struct call *call);
+
 /* What the owner of a stream hears. */
 struct call_events {
     void (*sent)(

@@ -19,6 +19,7 @@ void plan_streams_free(struct plan_streams *streams);
 /* Events for all streams of a job. */
 void plan_streams_fail(struct hub *hub, const struct skrull_error *err);
 void plan_streams_drain(struct hub *hub);
+void plan_streams_cut(struct hub *hub);    /* ends what the drain could not: nobody reads it */
 void plan_streams_marked(struct hub *hub); /* given_out_below was raised */
 void plan_streams_mark_failed(struct hub *hub, const struct skrull_error *err);
 void plan_streams_revised(struct hub *hub, uint64_t first_step);

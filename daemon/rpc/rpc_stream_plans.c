@@ -371,6 +371,16 @@ void plan_streams_drain(struct hub *hub)
     }
 }
 
+void plan_streams_cut(struct hub *hub)
+{
+    for (struct plan_stream *ps = hub->streams; ps; ps = ps->next) {
+        log_event(LOG_LEVEL_INFO, "stream_cut", LOG_TEXT("job", ps->hub->entry->name),
+                  LOG_U64("data_rank", ps->data_rank), LOG_U64("step", ps->stream.step),
+                  LOG_TEXT("why", "the client does not read"));
+        call_cut(ps->call);
+    }
+}
+
 void plan_streams_marked(struct hub *hub)
 {
     for (struct plan_stream *ps = hub->streams, *next; ps; ps = next) {

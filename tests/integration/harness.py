@@ -73,7 +73,8 @@ def stubs():
 class Daemon:
     """One skrulld. Its folder (socket, state) outlives a kill, so that start() again finds its state."""
 
-    def __init__(self, *options, folder=None, data_roots=(LENGTHS,), listen=None, env=None):
+    def __init__(self, *options, folder=None, data_roots=(LENGTHS,), listen=None, env=None,
+                 preexec=None):
         self.folder = folder or tempfile.mkdtemp(prefix="skrulld-")
         if not folder:
             atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
@@ -84,6 +85,7 @@ class Daemon:
         self.data_roots = list(data_roots)
         self.env = dict(os.environ, **(env or {}))
         self.process = None
+        self.preexec = preexec
         self._channels = []
 
     def argv(self):
@@ -97,7 +99,7 @@ class Daemon:
         offset = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=self.env, cwd=self.folder)
+                                            env=self.env, cwd=self.folder, preexec_fn=self.preexec)
         atexit.register(self.kill)
         until = time.monotonic() + START_SECONDS
         while wait:

@@ -469,7 +469,7 @@ class Drain(unittest.TestCase):
         self.assertFalse(os.path.exists(daemon.address[len("unix:"):] + ".lock"))
 
     def test_what_does_not_end_is_cut(self):
-        daemon = Daemon("--drain-timeout", "1").start()
+        daemon = Daemon("--drain-timeout", "0").start()
         big = job("d")
         setattr(big.batch, "global", 4096)
         create(daemon, big)
@@ -630,9 +630,18 @@ class Options(unittest.TestCase):
             manager.bind("\0" + name[1:] if name[0] == "@" else name)
             manager.settimeout(20)
             with Daemon(env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "200000"}) as daemon:
-                self.assertEqual(manager.recv(100), b"READY=1")
+                self.assertEqual(manager.recv(100), b"READY=1\nSTATUS=serving")
                 self.assertEqual(manager.recv(100), b"WATCHDOG=1")
                 self.assertEqual(manager.recv(100), b"WATCHDOG=1")
+                daemon.process.send_signal(signal.SIGHUP)
+                states = []
+                while len(states) < 2:
+                    state = manager.recv(100)
+                    if state != b"WATCHDOG=1":
+                        states.append(state)
+                self.assertRegex(states[0], rb"^RELOADING=1\nMONOTONIC_USEC=\d+$")
+                self.assertLess(abs(int(states[0].split(b"=")[-1]) - time.monotonic() * 1e6), 20e6)
+                self.assertEqual(states[1], b"READY=1")
                 daemon.process.terminate()
                 while True:
                     state = manager.recv(100)
