@@ -4,6 +4,7 @@
  */
 #include "index/columns.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -84,6 +85,24 @@ int columns_split(const struct index_source *source, struct column_parts *ret_pa
     }
     *ret_parts = parts;
     return 0;
+}
+
+void columns_list(char names[COLUMNS_NAMES_SIZE], const char *name, size_t len)
+{
+    const size_t max = 40, used = strlen(names);
+    char *begin = names + used;
+
+    if (used + max + 8 > COLUMNS_NAMES_SIZE) {
+        if (used + 4 < COLUMNS_NAMES_SIZE && begin[-1] != '.') {
+            memcpy(begin, "...", 4);
+        }
+        return;
+    }
+    (void)snprintf(begin, COLUMNS_NAMES_SIZE - used, "%s%.*s", used ? ", " : "",
+                   (int)(len < max ? len : max), name);
+    for (; *begin; begin++) {
+        *begin = (unsigned char)*begin < ' ' || *begin == 0x7f ? '?' : *begin;
+    }
 }
 
 static struct column_name name_of(size_t i)

@@ -46,6 +46,11 @@ size_t columns_find(const char *name, size_t len);
 int columns_split(const struct index_source *source, struct column_parts *ret_parts,
                   struct skrull_error *err);
 
+#define COLUMNS_NAMES_SIZE 200
+
+/* Appends a name to "a, b, c", for a message; cut with dots, control bytes shown as `?`. */
+void columns_list(char names[COLUMNS_NAMES_SIZE], const char *name, size_t len);
+
 enum { COLUMNS_CHOSEN, COLUMNS_NONE };
 
 /*

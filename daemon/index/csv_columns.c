@@ -5,7 +5,6 @@
 #include "index/csv_columns.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "index/columns.h"
@@ -13,7 +12,6 @@
 #include "index/decimal.h"
 
 #define NO_COLUMN UINT64_MAX
-#define NAMES_SIZE 200 /* of the columns, in a message */
 
 /* What the first record says. */
 struct first_record {
@@ -23,28 +21,8 @@ struct first_record {
     uint64_t seen;                            /* bits of columns_known */
     uint64_t n_columns;
     int is_data; /* no names: the first field is a number */
-    char names[NAMES_SIZE];
+    char names[COLUMNS_NAMES_SIZE];
 };
-
-/* "a, b, c", cut with dots; what is not printable ASCII or UTF-8 becomes '?'. */
-static void add_name(struct first_record *first, const char *name, size_t len)
-{
-    size_t used = strlen(first->names);
-    const size_t max = 40;
-    int n;
-
-    if (used + max + 8 > sizeof(first->names)) {
-        if (used + 4 < sizeof(first->names) && first->names[used - 1] != '.') {
-            (void)strcat(first->names, "...");
-        }
-        return;
-    }
-    n = snprintf(first->names + used, sizeof(first->names) - used, "%s%.*s", used ? ", " : "",
-                 (int)(len < max ? len : max), name);
-    for (char *at = first->names + used; n > 0 && *at; at++) {
-        *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
-    }
-}
 
 /* A field of the first record, at `column`. */
 static int take_name(struct first_record *first, const struct csv_field *field, uint64_t column,
@@ -60,7 +38,7 @@ static int take_name(struct first_record *first, const struct csv_field *field, 
     if (!name || first->is_data) {
         return 0;
     }
-    add_name(first, name, len);
+    columns_list(first->names, name, len);
     for (i = 0; i < first->parts.n; i++) {
         const struct column_name *part = &first->parts.parts[i];
 

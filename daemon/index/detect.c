@@ -52,7 +52,7 @@ static const struct magic magics[] = {
 
 /* What `format` may say one day; the names of formats.def are known already. */
 static const char *const names_to_come[] = {
-    "arrow", "datatrove", "deepspeed", "energon", "fairseq", "internevo", "json", "jsonl",
+    "arrow", "datatrove", "deepspeed", "energon", "fairseq", "internevo",
     "litdata", "llmc", "mds", "nanogpt", "npz", "olmo", "parquet", "xtuner",
 };
 
@@ -96,27 +96,8 @@ static int is_lance(const struct index_source *source)
            size == sizeof(tail) && memcmp(tail, "LANC", sizeof(tail)) == 0;
 }
 
-/* JSON: text, but not of plain integers. NULL: perhaps those. */
-static const char *other_text(const struct index_source *source)
-{
-    const unsigned char *at = source->head, *end = at + source->head_size;
-
-    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) {
-        at += 3;
-    }
-    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')) {
-        at++;
-    }
-    if (at < end && (*at == '{' || *at == '[')) {
-        return "json or jsonl";
-    }
-    return NULL;
-}
-
 int detect_foreign(const struct index_source *source, struct skrull_error *err)
 {
-    const char *name;
-
     for (size_t i = 0; i < N_ITEMS(magics); i++) {
         const struct magic *m = &magics[i];
 
@@ -131,8 +112,7 @@ int detect_foreign(const struct index_source *source, struct skrull_error *err)
                                 "%s: this is %s and no length index; %s", source->path, m->name,
                                 m->remedy);
     }
-    name = is_lance(source) ? "lance" : other_text(source);
-    return name ? to_come(source->path, name, TO_TEXT, err) : 0;
+    return is_lance(source) ? to_come(source->path, "lance", TO_TEXT, err) : 0;
 }
 
 static const char *kind_of(unsigned int mode)

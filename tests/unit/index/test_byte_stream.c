@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "unit/index/opened.h"
+#include "unit/index/text_builder.h"
 
 #define PIECE ((size_t)1 << 18) /* byte_stream.c's */
 
@@ -130,23 +131,21 @@ static void test_byte_stream__sizes(void **state)
 static void test_byte_stream__long_input(void **state)
 {
     const size_t n = 300000;
-    char *text = malloc(n * 11);
-    size_t size = 0;
+    struct text_builder text = text_builder_of(n * 12);
     uint64_t tokens = 0;
     uint32_t x = 1;
 
-    assert_non_null(text);
     for (size_t i = 0; i < n; i++) {
         x = x * 1664525u + 1013904223u;
         x = x ? x : 1;
-        size += (size_t)sprintf(text + size, "%u\n", x);
+        add_text(&text, "%u\n", x);
         tokens += x;
     }
     for (size_t kind = 0; kind < 2; kind++) {
-        struct bytes bytes = with_room(2 * size);
+        struct bytes bytes = with_room(2 * text.len);
         struct length_index *idx = NULL;
 
-        appends[kind](&bytes, text, size);
+        appends[kind](&bytes, text.at, text.len);
         assert_true(bytes.size > 2 * PIECE);
         assert_int_equal(open_as_file(*state, &bytes, NULL, &idx, NULL), 0);
         assert_int_equal(idx->count, n);
@@ -154,7 +153,7 @@ static void test_byte_stream__long_input(void **state)
         index_close(idx);
         free(bytes.at);
     }
-    free(text);
+    free(text.at);
 }
 
 static void test_byte_stream__many_members(void **state)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "unit/index/cases.h"
+#include "unit/index/text_builder.h"
 
 #define GOOD(name, file)                                                                           \
     {                                                                                              \
@@ -223,17 +224,18 @@ static void test_csv__columns(void **state)
 
 static void test_csv__many_columns_are_listed_in_part(void **state)
 {
-    static char text[8000];
+    struct text_builder text = text_builder_of(8000);
     struct length_index *idx = NULL;
     struct skrull_error err = {0};
 
     for (int i = 0; i < 1000; i++) {
-        (void)sprintf(text + strlen(text), "col%d%s", i, i < 999 ? "," : "\n");
+        add_text(&text, "col%d%s", i, i < 999 ? "," : "\n");
     }
-    assert_int_equal(open_bytes(*state, "a.csv", text, strlen(text), &idx, &err),
+    assert_int_equal(open_bytes(*state, "a.csv", text.at, text.len, &idx, &err),
                      SKRULL_ERR_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "its columns: col0, col1, col2"));
     assert_string_equal(err.message + strlen(err.message) - 3, "...");
+    free(text.at);
 }
 
 static void test_csv__loss_tokens(void **state)
@@ -298,33 +300,29 @@ static void test_csv__hash_is_that_of_the_skx(void **state)
 static void test_csv__large_files(void **state)
 {
     static const char *const ends[] = {"\n", "\r\n"};
-    const size_t n = 60000, room = n * 40 + 2000000;
-    char *text = malloc(room);
+    const size_t n = 60000;
 
-    assert_non_null(text);
     for (size_t e = 0; e < 2; e++) {
+        struct text_builder text = text_builder_of(n * 40 + 2000000);
         struct length_index *idx = NULL;
-        size_t len = (size_t)sprintf(text, "text,length%s", ends[e]);
 
+        add_text(&text, "text,length%s", ends[e]);
         for (size_t i = 1; i <= n; i++) {
-            len += (size_t)sprintf(text + len, "\"%.*s\"\"\r\n,\",%zu%s", (int)(i % 13),
-                                   "abcdefghijklm", i, ends[e]);
+            add_text(&text, "\"%.*s\"\"\r\n,\",%zu%s", (int)(i % 13), "abcdefghijklm", i, ends[e]);
         }
-        text[len++] = '"';
-        memset(text + len, 'x', 1000000);
-        len += 1000000;
-        len += (size_t)sprintf(text + len, "\",%zu%s", n + 1, ends[e]);
-        memset(text + len, 'y', 900000);
-        len += 900000;
-        len += (size_t)sprintf(text + len, ",%zu", n + 2);
-        assert_int_equal(open_bytes(*state, "a.csv", text, len, &idx, NULL), 0);
+        add_text(&text, "\"");
+        add_times(&text, 'x', 1000000);
+        add_text(&text, "\",%zu%s", n + 1, ends[e]);
+        add_times(&text, 'y', 900000);
+        add_text(&text, ",%zu", n + 2);
+        assert_int_equal(open_bytes(*state, "a.csv", text.at, text.len, &idx, NULL), 0);
         assert_int_equal(idx->count, n + 2);
         for (size_t i = 0; i < n + 2; i++) {
             assert_true(idx->lengths[i] == i + 1);
         }
         index_close(idx);
+        free(text.at);
     }
-    free(text);
 }
 
 /* A field that is too long for a number, and one that only blanks make so. */

@@ -133,8 +133,6 @@ static void test_text__edges(void **state)
         {"5\n\x1b[31m\n", "line 2: byte 0x1b", 0, 0},
         {"lines\n5\n", "line 1: lines is no whole number", 0, 0},
         {"5\t6\n7\n", NULL, 3, 18},
-        {"[5, 6]\n", "json or jsonl is not built yet", 0, 0},
-        {"\xef\xbb\xbf \n{\"length\": 5}\n", "json or jsonl is not built yet", 0, 0},
         {"<!DOCTYPE html>", "line 1: <!DOCTYPE is no whole number", 0, 0},
         {"5 6\n7,8\n", "line 2: 7,8 is no whole number", 0, 0},
     };
