@@ -9,7 +9,7 @@
 #include "ckd.h"
 
 #define ALIGNMENT alignof(max_align_t)
-#define FIRST_CHUNK ((size_t)4096)
+#define FIRST_CHUNK ((size_t)1024) /* a job: a daemon may hold very many */
 #define LARGEST_CHUNK ((size_t)1 << 20)
 
 struct chunk {

@@ -323,7 +323,10 @@ static int decode_value(struct arena *arena, const struct job_field *field, cons
 
     if (field->kind == JOB_FIELD_TEXT) {
         memcpy(&text, member, sizeof(text));
-        rc = copy_text(arena, text, &text, err);
+        rc = codec_wire_check_text(path, text ? text : "", field->max, err);
+        if (!rc) {
+            rc = copy_text(arena, text, &text, err);
+        }
         if (!rc) {
             job_field_set_text(field, base, text);
         }

@@ -319,6 +319,42 @@ static void test_registry_page__walks_all_once(void **state)
     registry_free(registry);
 }
 
+/* As many jobs as the daemon takes: every page is found by a search, none by a walk. */
+static void test_registry_page__at_the_limit_of_jobs(void **state)
+{
+    struct job_folder *folder = *state;
+    const struct skrull_error why = {.code = SKRULL_ERR_NOT_FOUND, .message = "gone"};
+    const struct registry_saved saved = {
+        .created = &folder->spec, .newest = &folder->spec, .request_id = "", .why = &why};
+    struct registry *registry = registry_new();
+    struct registry_entry *entry = NULL;
+    struct skrull_error err = {0};
+    struct registry_page page;
+    char name[16], token[64] = "";
+    size_t n_jobs = 0;
+
+    folder->spec.name = name;
+    for (size_t i = 0; i < REGISTRY_MAX_JOBS; i++) {
+        (void)snprintf(name, sizeof(name), "j-%06zu", i);
+        assert_int_equal(registry_load(registry, &saved, NULL, &entry, NULL), 0);
+    }
+    (void)snprintf(name, sizeof(name), "one-more");
+    assert_int_equal(registry_reserve(registry, &folder->spec, "r", &entry, &err),
+                     SKRULL_ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(err.reason, SKRULL_REASON_TOO_MANY_JOBS);
+    assert_int_equal(err.limit, REGISTRY_MAX_JOBS);
+    do {
+        assert_int_equal(registry_page(registry, 1000000, token, &page, NULL), 0);
+        assert_true(page.n <= 1000);
+        (void)snprintf(name, sizeof(name), "j-%06zu", n_jobs);
+        assert_string_equal(registry_at(registry, page.first)->name, name);
+        n_jobs += page.n;
+        (void)snprintf(token, sizeof(token), "%s", page.next_page_token);
+    } while (*token);
+    assert_int_equal(n_jobs, REGISTRY_MAX_JOBS);
+    registry_free(registry);
+}
+
 static void test_registry_page__its_last_job_is_deleted(void **state)
 {
     struct registry *registry = make_many(*state, 5);
@@ -384,6 +420,7 @@ int main(void)
         WITH_FOLDER(test_registry_remove__entry_stays_for_its_holders),
         WITH_FOLDER(test_registry_entry_check_uid__other),
         WITH_FOLDER(test_registry_page__walks_all_once),
+        WITH_FOLDER(test_registry_page__at_the_limit_of_jobs),
         WITH_FOLDER(test_registry_page__its_last_job_is_deleted),
         WITH_FOLDER(test_registry_page__bad_token),
         cmocka_unit_test(test_registry_free__null),

@@ -372,6 +372,33 @@ static void test_get_plan_request__long_list(void **state)
     free(data);
 }
 
+/* A million jobs in one reply, each of two bytes: no such page is taken, whatever the memory. */
+static void test_list_jobs_response__a_million_jobs(void **state)
+{
+    const size_t n = 1000000;
+    uint8_t *data = malloc(2 * n);
+
+    (void)state;
+    assert_non_null(data);
+    for (size_t i = 0; i < n; i++) {
+        data[2 * i] = 0x0a;
+        data[2 * i + 1] = 0;
+    }
+    for (size_t budget = (size_t)1 << 20; budget <= (size_t)1 << 30; budget <<= 10) {
+        struct arena *arena = arena_new(budget);
+        struct skrull_error err = {0};
+        struct rpc_job_page page;
+        int code =
+            codec_list_jobs_response_unpack(arena, (struct rpc_bytes){data, 2 * n}, &page, &err);
+
+        assert_int_equal(code, budget == (size_t)1 << 20 ? SKRULL_ERR_RESOURCE_EXHAUSTED
+                                                         : SKRULL_ERR_INVALID_ARGUMENT);
+        assert_true(arena_used(arena) <= budget);
+        arena_free(arena);
+    }
+    free(data);
+}
+
 static void test_stream_event__plan(void **state)
 {
     struct skrull_plan *plan = fixture_new();
@@ -557,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_list_jobs_response__round_trip),
         cmocka_unit_test(test_get_plan_request__round_trip),
         cmocka_unit_test(test_get_plan_request__long_list),
+        cmocka_unit_test(test_list_jobs_response__a_million_jobs),
         cmocka_unit_test(test_stream_plans_request__round_trip),
         cmocka_unit_test(test_report_steps__round_trip),
         cmocka_unit_test(test_report_steps__every_budget),
