@@ -15,6 +15,8 @@
 
 enum worker_exit { WORKER_DONE, WORKER_FAILED, WORKER_USAGE, WORKER_MISSING, WORKER_UNREACHABLE };
 
+#define LAST_REPORTS_MS 5000 /* for them to be delivered after the stream failed */
+
 static enum worker_exit exit_of(const struct skrull_error *err)
 {
     (void)fprintf(stderr, "skrull-worker: %s\n", err->message);
@@ -184,6 +186,9 @@ static enum worker_exit run_steps(struct skrull_stream *stream,
     }
     if (r == SKRULL_STREAM_END) {
         r = skrull_stream_flush(stream, 0, &err);
+    } else {
+        /* What was run counts, also where a revision has no such rank any more. */
+        (void)skrull_stream_flush(stream, LAST_REPORTS_MS, NULL);
     }
     return r < 0 ? exit_of(&err) : WORKER_DONE;
 }

@@ -309,8 +309,8 @@ static int check_batches(const struct job_revision *revision, const struct skrul
     job_planner_options(spec, &options);
     longest = skrull_planner_longest(&options);
     if (info->longest > longest) {
-        return skrull_error_set(
-            err, SKRULL_ERR_INVALID_ARGUMENT,
+        return skrull_error_because(
+            err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_OVER_LENGTH, longest,
             "batch.bucket_tokens: the longest sequence kept has %" PRIu64 " tokens, but %" PRIu32
             " with cp %" PRIu32 " and policy %.32s hold at most %" PRIu64
             ": choose a larger batch.bucket_tokens or parallel.cp, or create "

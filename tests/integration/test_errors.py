@@ -104,6 +104,35 @@ class Errors(unittest.TestCase):
         self.check(stream, stream_request("e", 0, from_step=5, resume_digest="x"), Code.INVALID_ARGUMENT,
                    "FIELD_INVALID", "resume_digest")
 
+    def test_updates(self):
+        planner, pb, parts = self.planner, self.pb, stubs().job
+        create(self.daemon, job("u", steps=300), stub=planner)
+
+        def update(mask=(), revision=0, from_step=0, **fields):
+            request = pb.UpdateJobRequest(job=parts.Job(name="u", **fields), expected_revision=revision,
+                                          from_step=from_step)
+            request.update_mask.paths.extend(mask)
+            return request
+        self.assertEqual(planner.UpdateJob(update(policy="uniform")).revision, 2)
+        list(planner.StreamPlans(stream_request("u", 0, count=1)))
+        call = planner.UpdateJob
+        self.check(call, update(revision=1, policy="skrull"), Code.ABORTED, "REVISION_STALE", "expected_revision", 2)
+        self.check(call, update(from_step=63, policy="skrull"), Code.FAILED_PRECONDITION, "STEP_GIVEN_OUT",
+                   "from_step", 64)
+        self.check(call, update(from_step=301, policy="skrull"), Code.OUT_OF_RANGE, "STEP_OUT_OF_RANGE", "from_step",
+                   300)
+        self.check(call, update(mask=["dp"]), Code.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask")
+        self.check(call, update(mask=["seed"] * 65), Code.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask.paths")
+        self.check(call, update(seed=5), Code.INVALID_ARGUMENT, "FIELD_INVALID", "job.seed")
+        self.check(call, update(parallel=parts.Parallel(dp=1 << 31)), Code.INVALID_ARGUMENT, "FIELD_INVALID",
+                   "job.parallel.dp")
+        self.check(call, update(batch=parts.Batch(bucket_tokens=600)), Code.INVALID_ARGUMENT, "OVER_LENGTH",
+                   "job.batch.bucket_tokens", 600 * 8)
+        self.check(call, pb.UpdateJobRequest(job=parts.Job()), Code.INVALID_ARGUMENT, "FIELD_INVALID", "job.name")
+        self.check(call, pb.UpdateJobRequest(), Code.INVALID_ARGUMENT, "FIELD_INVALID", "job")
+        self.check(call, pb.UpdateJobRequest(job=parts.Job(name="none")), Code.NOT_FOUND, "JOB_NOT_FOUND")
+        self.assertEqual(planner.GetJob(pb.GetJobRequest(name="u")).revision, 2)
+
     def test_reports(self):
         def reports(*entries):
             return self.pb.ReportStepsRequest(job="e", reports=[self.pb.StepReport(**entry) for entry in entries])
