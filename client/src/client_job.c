@@ -5,6 +5,7 @@
 
 #include "arena.h"
 #include "codec_job.h"
+#include "owned_job.h"
 #include "unary.h"
 
 #define PAGE_SIZE 100
@@ -29,8 +30,7 @@ static int no_memory(struct skrull_error *err)
     return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for a job");
 }
 
-/* Decodes a Job reply into one that the caller owns. */
-static int own_job(struct rpc_bytes reply, struct skrull_job **ret_job, struct skrull_error *err)
+int owned_job_decode(struct rpc_bytes reply, struct skrull_job **ret_job, struct skrull_error *err)
 {
     struct owned_job *owned = calloc(1, sizeof(*owned));
     struct skrull_job *decoded;
@@ -64,7 +64,7 @@ static int call_for_job(struct skrull_client *client, const char *method, struct
     if (r < 0) {
         return r;
     }
-    r = own_job(reply, ret_job, err);
+    r = owned_job_decode(reply, ret_job, err);
     unary_reply_free(&reply);
     return r;
 }

@@ -15,8 +15,8 @@ struct queued_report {
     uint64_t peak_bytes;
 };
 
-/* Undelivered reports are bounded too: a daemon that is away for a day must not fill the memory. */
-#define REPORT_QUEUE_MAX ((size_t)1 << 16)
+/* Undelivered reports are bounded too: a daemon that is away for weeks must not fill the memory. */
+#define REPORT_QUEUE_MAX ((size_t)1 << 20)
 
 struct report_queue {
     struct queued_report *reports; /* [capacity], a ring */

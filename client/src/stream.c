@@ -100,13 +100,14 @@ static void free_stream(struct skrull_stream *stream)
     }
     plan_queue_deinit(&stream->plans);
     report_queue_deinit(&stream->reporter.queue);
+    fallback_deinit(&stream->fallback);
     (void)pthread_cond_destroy(&stream->changed);
     (void)pthread_mutex_destroy(&stream->lock);
     free(stream->job);
     free(stream);
 }
 
-/* A stream without its thread. */
+/* A stream without its queues and its thread. */
 static struct skrull_stream *stream_new(struct skrull_client *client,
                                         const struct skrull_stream_options *options,
                                         struct skrull_error *err)
@@ -130,11 +131,6 @@ static struct skrull_stream *stream_new(struct skrull_client *client,
         free_stream(stream);
         return NULL;
     }
-    if (plan_queue_init(&stream->plans, stream->window ? stream->window : STREAM_DEFAULT_WINDOW,
-                        err) < 0) {
-        free_stream(stream);
-        return NULL;
-    }
     return stream;
 }
 
@@ -150,6 +146,15 @@ int skrull_stream_open(struct skrull_client *client, const struct skrull_stream_
     stream = stream_new(client, options, err);
     if (!stream) {
         return SKRULL_ERR_RESOURCE_EXHAUSTED;
+    }
+    r = plan_queue_init(&stream->plans, stream->window ? stream->window : STREAM_DEFAULT_WINDOW,
+                        err);
+    if (r == 0) {
+        r = fallback_init(&stream->fallback, options, (uint64_t)stream_now_ns(), err);
+    }
+    if (r < 0) {
+        free_stream(stream);
+        return r;
     }
     stream->cq = grpc_completion_queue_create_for_next(NULL);
     r = start_reader(stream, err);
@@ -271,6 +276,9 @@ void skrull_stream_close(struct skrull_stream *stream)
     }
     if (stream->reporter.call.handle) {
         (void)grpc_call_cancel(stream->reporter.call.handle, NULL);
+    }
+    if (stream->fallback.call.handle) {
+        (void)grpc_call_cancel(stream->fallback.call.handle, NULL);
     }
     grpc_completion_queue_shutdown(stream->cq);
     (void)pthread_mutex_unlock(&stream->lock);

@@ -18,6 +18,7 @@
 #include "call.h"
 #include "plan_queue.h"
 #include "report_queue.h"
+#include "stream_fallback.h"
 #include "stream_state.h"
 
 #define STREAM_DEFAULT_WINDOW 16
@@ -30,6 +31,7 @@ enum stream_tag {
     TAG_MESSAGE, /* a message, or none: the daemon has said all */
     TAG_CLOSED,  /* status */
     TAG_REPORT,  /* ReportSteps answered */
+    TAG_JOB,     /* GetJob answered */
     N_TAGS,
 };
 
@@ -42,6 +44,7 @@ struct plan_call {
     bool has_status;
     bool is_end;    /* the daemon said done */
     bool is_reopen; /* the daemon said come again */
+    bool is_stale;  /* cancelled for the fallback: nothing that comes counts */
 };
 
 /* Delivery of reports: at most one call at a time. */
@@ -86,6 +89,7 @@ struct skrull_stream {
     int64_t lost_since_ns; /* no connection since then; 0: there is one */
     char notice[256];      /* for on_event, said by the reader once the lock is free; "": none */
     struct reporter reporter;
+    struct fallback fallback;
 };
 
 /* Monotonic nanoseconds. */
@@ -93,6 +97,21 @@ int64_t stream_now_ns(void);
 
 /* The reader thread: runs until the completion queue is shut down and empty. */
 void *stream_reader_run(void *stream);
+
+/* Moves the state and does what the table says. Takes `plan` (nullable) over; `why` is of failures.
+ * Under the lock, by the reader. */
+void stream_step(struct skrull_stream *stream, enum stream_event event, struct skrull_plan *plan,
+                 const struct skrull_error *why);
+
+/* There is a connection to the daemon. Under the lock. */
+void stream_note_connected(struct skrull_stream *stream);
+
+/* All plans that were asked for have been received. */
+bool stream_is_complete(const struct skrull_stream *stream);
+
+/* Decodes and verifies a StreamPlansResponse outside the lock, then acts under it: the daemon's, or
+ * one made here. Called by the reader without the lock. */
+void stream_take_message(struct skrull_stream *stream, struct rpc_bytes bytes, bool is_local);
 
 /* Asks for the next message where there is room for it. Under the lock. */
 void stream_receive(struct skrull_stream *stream);

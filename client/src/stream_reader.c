@@ -20,11 +20,9 @@
 
 #include "arena.h"
 #include "codec_rpc.h"
-#include "plan_parts.h"
 #include "tag_order.h"
 #include "unary.h"
 
-#define MESSAGE_BUDGET ((size_t)1 << 30) /* bytes that a decoded message may take */
 #define REQUEST_BUDGET ((size_t)1 << 16)
 
 int64_t stream_now_ns(void)
@@ -34,14 +32,6 @@ int64_t stream_now_ns(void)
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
-
-static bool is_complete(const struct skrull_stream *stream)
-{
-    return stream->count && stream->n_received == stream->count;
-}
-
-static void step(struct skrull_stream *stream, enum stream_event event, struct skrull_plan *plan,
-                 const struct skrull_error *why);
 
 void stream_receive(struct skrull_stream *stream)
 {
@@ -107,7 +97,7 @@ static void open_call(struct skrull_stream *stream)
     }
     grpc_channel_reset_connect_backoff(stream->client->channel); /* the wait was ours */
     if (start_call(stream, &error) < 0) {
-        step(stream, STREAM_CALL_REFUSED, NULL, &error);
+        stream_step(stream, STREAM_CALL_REFUSED, NULL, &error);
         return;
     }
     stream_receive(stream);
@@ -128,8 +118,14 @@ static void wait_to_reopen(struct skrull_stream *stream, const struct skrull_err
                    why && why->message[0] ? why->message : "the stream ended early");
 }
 
-/* Moves the state and does what the table says. Takes `plan` (nullable) over. Under the lock. */
-static void step(struct skrull_stream *stream, enum stream_event event, struct skrull_plan *plan,
+static void cancel_call(struct skrull_stream *stream)
+{
+    if (stream->plan_call.call.handle) {
+        (void)grpc_call_cancel(stream->plan_call.call.handle, NULL);
+    }
+}
+
+void stream_step(struct skrull_stream *stream, enum stream_event event, struct skrull_plan *plan,
                  const struct skrull_error *why)
 {
     enum stream_action action = stream_state_move(&stream->state, event);
@@ -151,9 +147,11 @@ static void step(struct skrull_stream *stream, enum stream_event event, struct s
         break;
     case STREAM_FAIL:
         stream->error = *why;
-        if (stream->plan_call.call.handle) {
-            (void)grpc_call_cancel(stream->plan_call.call.handle, NULL);
-        }
+        cancel_call(stream);
+        break;
+    case STREAM_CANCEL:
+        cancel_call(stream);
+        stream->plan_call.is_stale = true;
         break;
     case STREAM_FINISH:
         break;
@@ -162,102 +160,14 @@ static void step(struct skrull_stream *stream, enum stream_event event, struct s
     pthread_cond_broadcast(&stream->changed);
 }
 
-/* There is a connection. */
-static void note_connected(struct skrull_stream *stream)
+void stream_note_connected(struct skrull_stream *stream)
 {
     if (stream->lost_since_ns) {
         stream->lost_since_ns = 0;
         stream->reporter.retry_at_ns = 0; /* reports that waited need not */
         stream_report_send(stream);
+        stream_fallback_connected(stream);
     }
-}
-
-/* Whether `plan` is exactly what this stream waits for. Only the reader moves what is read here. */
-static int verify(const struct skrull_stream *stream, const struct skrull_plan *plan,
-                  struct skrull_error *err)
-{
-    if (plan->n_ranks != 1 || plan->ranks[0].data_rank != stream->data_rank) {
-        return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,
-                                "step %" PRIu64 ": a plan of another rank came for rank %" PRIu32,
-                                stream->next_step, stream->data_rank);
-    }
-    if (plan->step != stream->next_step || is_complete(stream)) {
-        return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,
-                                "rank %" PRIu32 ": step %" PRIu64 " came where %" PRIu64
-                                " was due; no step may be lost or repeated",
-                                stream->data_rank, plan->step, stream->next_step);
-    }
-    if (stream->uid[0] && strcmp(stream->uid, plan->uid) != 0) {
-        return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,
-                                "step %" PRIu64 ": job %s has become another one (uid %s, not %s)",
-                                plan->step, stream->job, plan->uid, stream->uid);
-    }
-    if (strlen(plan->uid) >= sizeof(stream->uid)) {
-        return skrull_error_set(err, SKRULL_ERR_DATA_LOSS, "step %" PRIu64 ": not a uid",
-                                plan->step);
-    }
-    return plan_verify_digests(plan, err);
-}
-
-/* A verified plan: the next one is due. */
-static void accept_plan(struct skrull_stream *stream, struct skrull_plan *plan)
-{
-    memcpy(stream->uid, plan->uid, strlen(plan->uid) + 1);
-    skrull_digest_to_hex(plan->digest, stream->last_digest);
-    stream->next_step++;
-    stream->n_received++;
-    backoff_reset(&stream->backoff);
-    step(stream, STREAM_PLAN, plan, NULL);
-    note_connected(stream);
-}
-
-/* The daemon's last message. */
-static void accept_end(struct skrull_stream *stream, const struct rpc_stream_event *event)
-{
-    struct skrull_error error;
-
-    stream->plan_call.is_end = event->reason == RPC_END_DONE;
-    stream->plan_call.is_reopen = !stream->plan_call.is_end;
-    if (stream->plan_call.is_end && event->next_step != stream->next_step) {
-        (void)skrull_error_set(&error, SKRULL_ERR_DATA_LOSS,
-                               "rank %" PRIu32 ": the stream ends at step %" PRIu64 ", %" PRIu64
-                               " was due",
-                               stream->data_rank, event->next_step, stream->next_step);
-        step(stream, STREAM_CORRUPT, NULL, &error);
-    }
-}
-
-/* Decodes and verifies outside the lock, then acts under it. Called without the lock. */
-static void take_message(struct skrull_stream *stream, struct rpc_bytes bytes)
-{
-    struct arena *arena = arena_new(MESSAGE_BUDGET);
-    struct rpc_stream_event event = {0};
-    struct skrull_error error;
-    int r;
-
-    if (arena) {
-        r = codec_stream_event_unpack(arena, bytes, &event, &error);
-    } else {
-        r = skrull_error_set(&error, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for a plan");
-    }
-    if (r == 0 && event.kind == RPC_STREAM_PLAN) {
-        r = verify(stream, event.plan, &error);
-    }
-    (void)pthread_mutex_lock(&stream->lock);
-    if (r < 0) {
-        step(stream, STREAM_CORRUPT, event.plan, &error);
-    } else if (stream->state == STREAM_FAILED) {
-        skrull_plan_free(event.plan); /* closed meanwhile */
-    } else if (event.kind == RPC_STREAM_PLAN) {
-        accept_plan(stream, event.plan);
-    } else if (event.kind == RPC_STREAM_HEARTBEAT) {
-        step(stream, STREAM_CONNECTED, NULL, NULL);
-        note_connected(stream);
-    } else {
-        accept_end(stream, &event);
-    }
-    (void)pthread_mutex_unlock(&stream->lock);
-    arena_free(arena);
 }
 
 /* TAG_MESSAGE came back. Called without the lock. */
@@ -273,11 +183,11 @@ static void on_message(struct skrull_stream *stream)
     r = call_take_message(&plan_call->call, &bytes, &message.len, &error);
     message.data = bytes;
     if (r == 0 && bytes) {
-        take_message(stream, message);
+        stream_take_message(stream, message, false);
     }
     (void)pthread_mutex_lock(&stream->lock);
     if (r < 0) {
-        step(stream, STREAM_CORRUPT, NULL, &error);
+        stream_step(stream, STREAM_CORRUPT, NULL, &error);
     }
     plan_call->is_receiving = false;
     plan_call->n_tags--;
@@ -291,10 +201,10 @@ static void on_message(struct skrull_stream *stream)
  * real. */
 static void on_opened(struct skrull_stream *stream, bool is_ok)
 {
-    if (is_ok &&
+    if (is_ok && !stream->plan_call.is_stale &&
         grpc_channel_check_connectivity_state(stream->client->channel, 0) == GRPC_CHANNEL_READY) {
-        step(stream, STREAM_CONNECTED, NULL, NULL);
-        note_connected(stream);
+        stream_step(stream, STREAM_CONNECTED, NULL, NULL);
+        stream_note_connected(stream);
     }
 }
 
@@ -304,11 +214,14 @@ static void finish_call(struct skrull_stream *stream)
     struct plan_call *plan_call = &stream->plan_call;
     struct skrull_error error = {0};
     int code = call_result(&plan_call->call, stream->client->server, &error);
-    enum stream_event event =
-        stream_call_outcome(code, plan_call->is_end, plan_call->is_reopen, is_complete(stream));
+    enum stream_event event = STREAM_CALL_LOST;
 
+    if (!plan_call->is_stale) {
+        event = stream_call_outcome(code, plan_call->is_end, plan_call->is_reopen,
+                                    stream_is_complete(stream));
+    }
     call_deinit(&plan_call->call);
-    step(stream, event, NULL, &error);
+    stream_step(stream, event, NULL, &error);
 }
 
 static void on_tag(struct skrull_stream *stream, enum stream_tag tag, bool is_ok)
@@ -336,6 +249,9 @@ static void on_tag(struct skrull_stream *stream, enum stream_tag tag, bool is_ok
     case TAG_REPORT:
         stream_report_answered(stream);
         break;
+    case TAG_JOB:
+        stream_fallback_answered(stream);
+        break;
     case N_TAGS:
         break;
     }
@@ -361,11 +277,13 @@ static int64_t give_up_at_ns(const struct skrull_stream *stream)
 static gpr_timespec next_deadline(const struct skrull_stream *stream)
 {
     int64_t at = stream->state == STREAM_BACKOFF ? stream->retry_at_ns : INT64_MAX;
-    int64_t give_up = give_up_at_ns(stream), report = stream_report_timer_ns(stream);
+    const int64_t others[] = {give_up_at_ns(stream), stream_report_timer_ns(stream),
+                              stream_fallback_timer_ns(stream)};
     int64_t now;
 
-    at = give_up < at ? give_up : at;
-    at = report < at ? report : at;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        at = others[i] < at ? others[i] : at;
+    }
     if (at == INT64_MAX || stream->is_closing) {
         return call_deadline(-1);
     }
@@ -387,9 +305,10 @@ static void on_timer(struct skrull_stream *stream)
                                " ms, given up before step %" PRIu64,
                                stream->client->server, stream->give_up_ns / 1000000,
                                stream->next_step);
-        step(stream, STREAM_GIVE_UP, NULL, &error);
-    } else if (stream->state == STREAM_BACKOFF && now >= stream->retry_at_ns) {
-        step(stream, STREAM_RETRY, NULL, NULL);
+        stream_step(stream, STREAM_GIVE_UP, NULL, &error);
+    } else if (stream->state == STREAM_BACKOFF && now >= stream->retry_at_ns &&
+               !stream->plan_call.call.handle) {
+        stream_step(stream, STREAM_RETRY, NULL, NULL);
     }
     stream_report_send(stream);
 }
@@ -415,7 +334,7 @@ void *stream_reader_run(void *arg)
 
     (void)pthread_mutex_lock(&stream->lock);
     if (!stream->is_closing) {
-        step(stream, STREAM_START, NULL, NULL);
+        stream_step(stream, STREAM_START, NULL, NULL);
     }
     (void)pthread_mutex_unlock(&stream->lock);
     do {
@@ -433,6 +352,7 @@ void *stream_reader_run(void *arg)
         on_timer(stream);
         (void)pthread_mutex_unlock(&stream->lock);
         say_notice(stream);
+        stream_fallback_run(stream);
     } while (event.type != GRPC_QUEUE_SHUTDOWN);
     return NULL;
 }

@@ -106,7 +106,8 @@ static void wait_or_give_up(struct skrull_stream *stream, const struct skrull_er
     if (!reporter->lost_since_ns) {
         reporter->lost_since_ns = now;
     }
-    if (stream->give_up_ns && now - reporter->lost_since_ns >= stream->give_up_ns) {
+    if (stream->state != STREAM_LOCAL && stream->give_up_ns &&
+        now - reporter->lost_since_ns >= stream->give_up_ns) {
         reporter->error = *error;
         reporter->error.code = SKRULL_ERR_UNAVAILABLE;
         return;

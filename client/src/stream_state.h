@@ -6,6 +6,10 @@
  * The happy path: IDLE -start-> OPENING -connected-> ACTIVE (-plan-> ACTIVE)* -end-> DONE.
  * A lost call leads through BACKOFF to OPENING; an answer that no retry mends, a corrupt plan,
  * patience that ran out and close() lead to FAILED. Nothing leaves DONE and FAILED.
+ *
+ * With a fallback, OPENING and BACKOFF lead to LOCAL where no daemon comes in time: plans are made
+ * in this process until RETURN opens a call again. A call that was cancelled for it may end later,
+ * in any state: it is then lost, which changes nothing.
  */
 #pragma once
 
@@ -17,6 +21,7 @@ enum stream_state {
     STREAM_OPENING, /* a call is open, the daemon has not answered */
     STREAM_ACTIVE,  /* the daemon answers */
     STREAM_BACKOFF, /* no call; the next attempt waits */
+    STREAM_LOCAL,   /* no call; plans are made here */
     STREAM_DONE,    /* all plans were received */
     STREAM_FAILED,  /* the error is kept */
     N_STREAM_STATES,
@@ -31,6 +36,9 @@ enum stream_event {
     STREAM_CALL_LOST,    /* the call is over: try again */
     STREAM_CALL_REFUSED, /* the call is over: trying again would not help */
     STREAM_RETRY,        /* the wait is over */
+    STREAM_TAKE_OVER,    /* too long without the daemon, and plans can be made here */
+    STREAM_RETURN,       /* the daemon is there again */
+    STREAM_LOCAL_LOST,   /* no plan can be made here any more */
     STREAM_GIVE_UP,      /* too long without a connection */
     STREAM_CLOSE,        /* the user closes */
     N_STREAM_EVENTS,
@@ -39,6 +47,7 @@ enum stream_event {
 enum stream_action {
     STREAM_NOTHING,
     STREAM_OPEN,    /* start a call at the next step */
+    STREAM_CANCEL,  /* the open call: what it still brings is for nobody */
     STREAM_DELIVER, /* hand the plan to the user */
     STREAM_WAIT,    /* set the timer for the next attempt */
     STREAM_FINISH,  /* wake the user: no more plans */

@@ -15,7 +15,8 @@
 
 enum worker_exit { WORKER_DONE, WORKER_FAILED, WORKER_USAGE, WORKER_MISSING, WORKER_UNREACHABLE };
 
-#define LAST_REPORTS_MS 5000 /* for them to be delivered after the stream failed */
+/* For them to be delivered, after the stream failed or without a daemon. */
+#define LAST_REPORTS_MS 5000
 
 static enum worker_exit exit_of(const struct skrull_error *err)
 {
@@ -138,6 +139,21 @@ static int print_plan(const struct skrull_plan *plan, const char *digest)
     return 0;
 }
 
+/* Reports are figures for people. A worker that could do without its daemon does not wait for ever
+ * to deliver them. */
+static int flush_reports(struct skrull_stream *stream, const struct worker_options *options,
+                         struct skrull_error *err)
+{
+    int r = skrull_stream_flush(stream, options->is_local ? LAST_REPORTS_MS : 0, err);
+
+    if (options->is_local && (r == SKRULL_ERR_DEADLINE_EXCEEDED || r == SKRULL_ERR_UNAVAILABLE)) {
+        (void)fprintf(stderr, "skrull-worker: all steps are done; not all reports: %s\n",
+                      err->message);
+        return 0;
+    }
+    return r;
+}
+
 /* Runs one step. */
 static enum worker_exit run_step(struct skrull_stream *stream, const struct worker_options *options,
                                  const struct skrull_plan *plan)
@@ -185,7 +201,7 @@ static enum worker_exit run_steps(struct skrull_stream *stream,
         }
     }
     if (r == SKRULL_STREAM_END) {
-        r = skrull_stream_flush(stream, 0, &err);
+        r = flush_reports(stream, options, &err);
     } else {
         /* What was run counts, also where a revision has no such rank any more. */
         (void)skrull_stream_flush(stream, LAST_REPORTS_MS, NULL);
@@ -204,6 +220,10 @@ static enum worker_exit stream_job(struct skrull_client *client,
         .window = options->window,
         .give_up_ms = (int64_t)options->give_up_ms,
         .on_event = say_event,
+        .fallback = options->is_local ? SKRULL_FALLBACK_LOCAL : SKRULL_FALLBACK_NONE,
+        .fallback_roots = options->data_roots,
+        .n_fallback_roots = options->n_data_roots,
+        .fallback_after_ms = (int64_t)options->fallback_after_ms,
     };
     struct skrull_stream *stream;
     struct skrull_error err;

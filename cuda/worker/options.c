@@ -30,6 +30,8 @@ static const char *const rank_variables[] = {"SKRULL_DATA_RANK", "OMPI_COMM_WORL
 /* What was given, by the places of options.def. */
 struct given {
     const char *texts[N_OPTIONS];
+    const char *data_roots[MAX_DATA_ROOTS]; /* all of them; texts has the last */
+    size_t n_data_roots;
 };
 
 static enum options_outcome wrong(const char *what, const char *why)
@@ -44,16 +46,17 @@ static void print_help(void)
         "usage: skrull-worker --job NAME [--server ADDR] [--data-rank R] [--from S] [--count N]\n"
         "                     [--backend none|cpu|cuda] [--model CONFIG] [--window N] "
         "[--pause-ms N]\n"
-        "                     [--give-up-ms N]\n\n"
+        "                     [--give-up-ms N] [--fallback none|local] [--data-root DIR]...\n"
+        "                     [--fallback-after-ms N]\n\n"
         "streams the plans of a data rank, runs them, reports each step; a line a step\n\n");
     for (size_t i = 0; i < N_OPTIONS; i++) {
         char left[40];
 
         (void)snprintf(left, sizeof(left), "%s %s", options[i].name, options[i].metavar);
-        (void)printf("  %-18s %s\n", left, options[i].help);
+        (void)printf("  %-21s %s\n", left, options[i].help);
     }
     (void)printf(
-        "  %-18s %s\n  %-18s %s\n\nExit status: 0 the job's end, or --count steps; 1 it failed; "
+        "  %-21s %s\n  %-21s %s\n\nExit status: 0 the job's end, or --count steps; 1 it failed; "
         "2 wrong usage;\n3 no such job or step; 4 the daemon could not be reached.\n",
         "--help", "print this help", "--version", "print the version");
 }
@@ -66,6 +69,15 @@ static const char *text_of(const struct given *given, const char *name)
         }
     }
     return NULL;
+}
+
+static enum options_outcome take_root(struct given *given, const char *root)
+{
+    if (given->n_data_roots == MAX_DATA_ROOTS) {
+        return wrong("--data-root", "more than 64");
+    }
+    given->data_roots[given->n_data_roots++] = root;
+    return OPTIONS_RUN;
 }
 
 /* Takes words[*at] and its value; both "--name value" and "--name=value". */
@@ -90,7 +102,8 @@ static enum options_outcome take(struct given *given, int n_words, char *const *
             return wrong(options[i].name, "a value is missing; see --help");
         }
         given->texts[i] = equals ? equals + 1 : words[(*at)++];
-        return OPTIONS_RUN;
+        return strcmp(options[i].name, "--data-root") == 0 ? take_root(given, given->texts[i])
+                                                           : OPTIONS_RUN;
     }
     return wrong(word, "no such option; see --help");
 }
@@ -163,6 +176,26 @@ static enum options_outcome check_backend(const struct given *given)
     return OPTIONS_RUN;
 }
 
+static enum options_outcome check_fallback(const struct given *given, struct worker_options *ret)
+{
+    const char *fallback = text_of(given, "--fallback");
+
+    ret->is_local = fallback && strcmp(fallback, "local") == 0;
+    memcpy(ret->data_roots, given->data_roots, sizeof(ret->data_roots));
+    ret->n_data_roots = given->n_data_roots;
+    if (fallback && !ret->is_local && strcmp(fallback, "none") != 0) {
+        return wrong("--fallback", "none and local are allowed");
+    }
+    if (ret->is_local && ret->n_data_roots == 0) {
+        return wrong("--fallback", "local needs --data-root DIR, where the job's indexes lie");
+    }
+    if (!ret->is_local && (ret->n_data_roots || text_of(given, "--fallback-after-ms"))) {
+        return wrong(ret->n_data_roots ? "--data-root" : "--fallback-after-ms",
+                     "nothing to do without --fallback local");
+    }
+    return OPTIONS_RUN;
+}
+
 static enum options_outcome check(const struct given *given, struct worker_options *ret)
 {
     uint64_t window = 0;
@@ -182,6 +215,12 @@ static enum options_outcome check(const struct given *given, struct worker_optio
     }
     if (outcome == OPTIONS_RUN) {
         outcome = take_number(given, "--give-up-ms", MAX_MS, &ret->give_up_ms);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--fallback-after-ms", MAX_MS, &ret->fallback_after_ms);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = check_fallback(given, ret);
     }
     if (outcome == OPTIONS_RUN && !text_of(given, "--job")) {
         outcome = wrong("--job", "which job? see --help");

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define MAX_DATA_ROOTS 64
 
 struct worker_options {
     const char *server; /* NULL: the default */
@@ -12,6 +15,10 @@ struct worker_options {
     uint32_t window;           /* 0: the library's */
     uint64_t pause_ms;         /* in place of computing */
     uint64_t give_up_ms;       /* without a connection; 0: never */
+    bool is_local;             /* fallback */
+    const char *data_roots[MAX_DATA_ROOTS];
+    size_t n_data_roots;
+    uint64_t fallback_after_ms; /* 0: the library's */
 };
 
 enum options_outcome { OPTIONS_RUN, OPTIONS_SAID, OPTIONS_WRONG };

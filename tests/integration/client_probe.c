@@ -1,5 +1,6 @@
 /*
- * What a worker's program may do to libskrull, one behaviour a run: client_probe MODE JOB. The
+ * What a worker's program may do to libskrull, one behaviour a run: client_probe MODE JOB
+ * [ROOT]. The
  * daemon is the default one ($SKRULL_SERVER). Prints what happened, for test_client.py to judge;
  * exits 0 unless it could not begin.
  */
@@ -14,6 +15,8 @@
 #include <skrull/client.h>
 
 #define MAX_THREADS 64
+
+static const char *root; /* where indexes lie, for "fallback" */
 
 static int64_t now_ms(void)
 {
@@ -227,10 +230,22 @@ static void probe_resume(struct skrull_client *client, const char *job)
 /* Options that are none. */
 static void probe_options(struct skrull_client *client, const char *job)
 {
+    const char *slash = "/";
     const struct skrull_stream_options rows[] = {
         {.job = ""},
         {.job = job, .window = 4097},
         {.job = job, .give_up_ms = -1},
+        {.job = job, .fallback = SKRULL_FALLBACK_LOCAL},
+        {.job = job, .fallback = 7},
+        {.job = job,
+         .fallback = SKRULL_FALLBACK_LOCAL,
+         .fallback_roots = &job,
+         .n_fallback_roots = 1},
+        {.job = job,
+         .fallback = SKRULL_FALLBACK_LOCAL,
+         .fallback_roots = &slash,
+         .n_fallback_roots = 1,
+         .give_up_ms = 5000},
         {.job = job, .uid = "xyz"},
         {.job = job, .resume_digest = "ABCDEF0123456789ABCDEF0123456789"},
     };
@@ -243,20 +258,93 @@ static void probe_options(struct skrull_client *client, const char *job)
     }
 }
 
+static void say_event(void *arg, const char *message)
+{
+    (void)arg;
+    (void)printf("event: %s\n", message);
+}
+
+/* All that two plans of a rank say; their segments by the digest. */
+static bool is_same_plan(const struct skrull_plan *a, const struct skrull_plan *b)
+{
+    for (size_t i = 0; i < a->n_micro_batches && i < b->n_micro_batches; i++) {
+        if (memcmp(&a->micro_batches[i].estimate, &b->micro_batches[i].estimate,
+                   sizeof(a->estimate)) != 0) {
+            return false;
+        }
+    }
+    return strcmp(a->job, b->job) == 0 && strcmp(a->uid, b->uid) == 0 &&
+           strcmp(a->policy, b->policy) == 0 && a->revision == b->revision &&
+           a->planner_version == b->planner_version && a->step == b->step && a->epoch == b->epoch &&
+           a->dp == b->dp && a->cp == b->cp &&
+           memcmp(a->digest, b->digest, sizeof(a->digest)) == 0 &&
+           memcmp(&a->totals, &b->totals, sizeof(a->totals)) == 0 &&
+           memcmp(&a->ranks[0].estimate, &b->ranks[0].estimate, sizeof(a->estimate)) == 0 &&
+           memcmp(a->ranks[0].digest, b->ranks[0].digest, sizeof(a->digest)) == 0 &&
+           a->n_micro_batches == b->n_micro_batches && a->n_segments == b->n_segments;
+}
+
+/* Plans 0 to 19 by GetPlan, then from a stream whose daemon goes after the first. */
+static void probe_fallback(struct skrull_client *client, const char *job)
+{
+    enum { N = 20 };
+    const struct skrull_stream_options options = {.job = job,
+                                                  .data_rank = 3,
+                                                  .window = 1,
+                                                  .count = N,
+                                                  .on_event = say_event,
+                                                  .fallback = SKRULL_FALLBACK_LOCAL,
+                                                  .fallback_roots = &root,
+                                                  .n_fallback_roots = 1,
+                                                  .fallback_after_ms = 200};
+    struct skrull_stream *stream = open_stream(client, &options);
+    struct skrull_plan *plans[N], *plan;
+    struct skrull_error err;
+    int n_same = 0;
+
+    for (uint64_t step = 0; step < N; step++) {
+        if (skrull_client_get_plan(client, job, step, &options.data_rank, 1, &plans[step], &err) <
+            0) {
+            exit(1);
+        }
+    }
+    for (uint64_t step = 0; skrull_stream_next(stream, &plan, &err) == 0; step++) {
+        n_same += step > 0 && is_same_plan(plan, plans[step]);
+        skrull_plan_free(plan);
+        if (step == 0) {
+            say("next", 0, &err);
+            (void)fflush(stdout);
+            (void)getchar();
+        }
+    }
+    skrull_stream_close(stream);
+    for (uint64_t step = 0; step < N; step++) {
+        skrull_plan_free(plans[step]);
+    }
+    (void)printf("same=%d\n", n_same);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *mode;
         void (*run)(struct skrull_client *client, const char *job);
     } probes[] = {
-        {"close", probe_close},     {"close-early", probe_close_early},   {"flush", probe_flush},
-        {"give-up", probe_give_up}, {"options", probe_options},           {"resume", probe_resume},
-        {"threads", probe_threads}, {"wrong-report", probe_wrong_report},
+        {"fallback", probe_fallback},
+        {"close", probe_close},
+        {"close-early", probe_close_early},
+        {"flush", probe_flush},
+        {"give-up", probe_give_up},
+        {"options", probe_options},
+        {"resume", probe_resume},
+        {"threads", probe_threads},
+        {"wrong-report", probe_wrong_report},
     };
     struct skrull_client *client;
     struct skrull_error err;
 
-    if (argc != 3 || skrull_client_new(NULL, &client, &err) < 0) {
+    root = argc > 3 ? argv[3] : NULL;
+    if (argc < 3 || skrull_client_new(NULL, &client, &err) < 0) {
         return 2;
     }
     for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++) {

@@ -62,9 +62,11 @@ class WithDaemon(unittest.TestCase):
 
     def test_options_are_checked(self):
         lines = probe("options", self.daemon.address)
-        for line, word in zip(lines, ("job", "window: 4097", "give_up_ms", "uid", "resume_digest")):
+        for line, word in zip(lines, ("job", "window: 4097", "give_up_ms", "fallback_roots: none", "fallback: 7",
+                                     "fallback_roots: a-job", "give_up_ms: 5000 ms are over before", "uid",
+                                     "resume_digest")):
             self.assertRegex(line, "open: invalid argument: " + word)
-        self.assertEqual(len(lines), 5)
+        self.assertEqual(len(lines), 9)
 
 
 class Away(unittest.TestCase):

@@ -54,6 +54,9 @@ class Installed(unittest.TestCase):
             names = [line.split()[-1] for line in symbols if line]
             self.assertGreater(len(names), 5)
             self.assertEqual([name for name in names if not name.startswith("skrull_")], [], library)
+            # libskrull has a planner inside, for streams without their daemon; two must not meet in a program.
+            is_planner = any(name.startswith("skrull_planner_") for name in names)
+            self.assertEqual(is_planner, library == "libskrull-plan.so")
 
     @unittest.skipIf(os.environ.get("SKRULL_SANITIZE", "none") != "none",
                      "a sanitized library needs a program that is linked with the sanitizer's runtime")

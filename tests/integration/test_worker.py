@@ -24,30 +24,31 @@ def step_lines(path):
 
 
 class Workers:
-    """RANKS workers of a-job, each with its log."""
+    """RANKS workers of a-job, each with its log. Options are given to all; those `of` a rank to it alone."""
 
-    def __init__(self, address, *options):
+    def __init__(self, address, *options, of=None):
         self.folder = tempfile.mkdtemp(prefix="workers-")
         self.processes = []
         for rank in range(RANKS):
             with open(self.log(rank), "wb") as log, open(self.log(rank) + ".err", "wb") as err:
                 self.processes.append(subprocess.Popen(
-                    [harness.WORKER, "--job", "a-job", "--server", address, "--data-rank", str(rank), *options],
+                    [harness.WORKER, "--job", "a-job", "--server", address, "--data-rank", str(rank), *options,
+                     *(of or {}).get(rank, [])],
                     stdin=subprocess.DEVNULL, stdout=log, stderr=err))
 
     def log(self, rank):
         return os.path.join(self.folder, f"rank-{rank}.log")
 
-    def wait_for(self, n_steps):
+    def wait_for(self, n_steps, ranks=range(RANKS)):
         """Until the slowest has `n_steps`."""
         until = time.monotonic() + 30
-        while min(len(step_lines(self.log(rank))) for rank in range(RANKS)) < n_steps:
+        while min(len(step_lines(self.log(rank))) for rank in ranks) < n_steps:
             assert time.monotonic() < until, self.errors()
             time.sleep(0.02)
 
-    def errors(self):
+    def errors(self, ranks=range(RANKS)):
         texts = []
-        for rank in range(RANKS):
+        for rank in ranks:
             with open(self.log(rank) + ".err", encoding="utf-8") as err:
                 texts.append(err.read())
         return "".join(texts)
@@ -63,7 +64,10 @@ class Workers:
         shutil.rmtree(self.folder)
 
 
-class Resume(unittest.TestCase):
+class WithJob(unittest.TestCase):
+    """A daemon with a-job, and what every worker's log must hold."""
+    digests = None
+
     def setUp(self):
         self.daemon = Daemon().start()
         self.addCleanup(shutil.rmtree, self.daemon.folder, ignore_errors=True)
@@ -71,13 +75,16 @@ class Resume(unittest.TestCase):
         self.uid = create(self.daemon, job(steps=STEPS)).uid
         self.daemon.close_channels()
 
-    def workers(self, *options):
-        workers = Workers(self.daemon.address, *options)
+    def workers(self, *options, of=None):
+        workers = Workers(self.daemon.address, *options, of=of)
         self.addCleanup(workers.close)
         return workers
 
     def whole_digests(self):
-        """What skrullctl plans in its own process, without any daemon: digest and rank digests of each step."""
+        """What skrullctl plans in its own process, without any daemon: digest and rank digests of each step. The same
+        for every a-job."""
+        if WithJob.digests:
+            return WithJob.digests
         path = os.path.join(self.daemon.folder, "job.json")
         with open(path, "w", encoding="utf-8") as out:
             subprocess.run([harness.SKRULLCTL, "--server", self.daemon.address, "job", "get", "a-job", "-o", "json"],
@@ -88,6 +95,7 @@ class Resume(unittest.TestCase):
                                    harness.LENGTHS, "-o", "json"], stdout=subprocess.PIPE, text=True, check=True).stdout
             ranks = re.findall(r'"rankDigest": "(\w+)"', text)
             digests.append((re.search(r'^  "digest": "(\w+)"', text, re.M).group(1), ranks))
+        WithJob.digests = digests
         return digests
 
     def check_logs(self, workers):
@@ -97,6 +105,8 @@ class Resume(unittest.TestCase):
             expected = [(step, digests[step][0], digests[step][1][rank]) for step in range(STEPS)]
             self.assertEqual(step_lines(workers.log(rank)), expected)
 
+
+class Resume(WithJob):
     def test_over_kill_9(self):
         workers = self.workers("--pause-ms", "10")
         for n_steps in (10, 35, 60):
@@ -187,6 +197,11 @@ class CommandLine(unittest.TestCase):
                 (["--job", "a-job", "--data-rank", "x"], 2, "not a data rank"),
                 (["--job", "a-job", "--data-rank", "0", "--window", "4097"], 2, "0 to 4096"),
                 (["--job", "a-job", "--data-rank", "0", "--nothing"], 2, "no such option"),
+                (["--job", "a-job", "--data-rank", "0", "--fallback", "remote"], 2, "none and local"),
+                (["--job", "a-job", "--data-rank", "0", "--fallback", "local"], 2, "needs --data-root"),
+                (["--job", "a-job", "--data-rank", "0", "--data-root", "/"], 2, "nothing to do without --fallback local"),
+                (["--job", "a-job", "--data-rank", "0", "--fallback", "local", "--data-root", "here"], 1,
+                 "fallback_roots: here is not an absolute path"),
                 (["--job", "a-job", "--data-rank", "0", "--server", "nowhere"], 2, "no port"),
                 (["--job", "a-job", "--data-rank", "0", "--backend", "cpu"], 2, "cpu is not built yet"),
                 (["--job", "a-job", "--data-rank", "0", "--backend", "cuda"], 2, "cuda is not built yet"),

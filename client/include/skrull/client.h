@@ -78,6 +78,12 @@ SKRULL_API int skrull_client_health(struct skrull_client *client, struct skrull_
  * plans are held; the connection's flow control stops the daemon. */
 #define SKRULL_WINDOW_NONE UINT32_MAX
 
+/* What a stream does while no daemon answers. */
+enum skrull_fallback {
+    SKRULL_FALLBACK_NONE,  /* it waits */
+    SKRULL_FALLBACK_LOCAL, /* it plans in this process */
+};
+
 struct skrull_stream_options {
     const char *job;
     const char *uid; /* NULL: any; the first plan's uid is held to from then on */
@@ -89,9 +95,32 @@ struct skrull_stream_options {
     int64_t give_up_ms;          /* without a connection for so long: UNAVAILABLE; 0: never */
     void (*on_event)(void *arg, const char *message); /* reconnects and the like, from the reader thread; NULL: silent */
     void *arg;
+    enum skrull_fallback fallback;
+    const char *const *fallback_roots; /* [n_fallback_roots] absolute folders under which indexes lie; copied */
+    size_t n_fallback_roots;
+    int64_t fallback_after_ms;   /* without a connection, before plans are made here; 0: 5,000 */
 };
 
-/* Opens a stream; returns at once. Close it before the client is freed. */
+/*
+ * Opens a stream; returns at once. Close it before the client is freed.
+ *
+ * Fallback. A plan is a pure function of the job and the step, so a stream can do without its daemon: where
+ * none answers for fallback_after_ms, it makes the next plans itself, with the same digests and bytes, from
+ * the job as it read it when it last connected. It does so where all of the job's indexes lie under a root
+ * (a path of the job is absolute, or relative to a root) and are those that the job was created with: each
+ * is read in full and held against its hash; and where the step before has the digest here that the daemon
+ * gave. Else it waits for the daemon, as without a fallback, and tries again every 30 s. Once the daemon is
+ * back, the stream returns to it at the next step, and what was reported meanwhile is delivered. on_event
+ * is told of each change. While plans are made here, give_up_ms ends nothing.
+ *
+ * A revision that was made after the job was read, and had not begun when the daemon went, is not known
+ * here: workers that compare their plan's digests notice, and the daemon then refuses the stream.
+ *
+ * An index (.skx) is mapped, and one that is truncated meanwhile would raise SIGBUS. The first stream of a
+ * process that plans by itself therefore installs a handler of SIGBUS, by which such a plan fails and the
+ * process lives; every other fault goes to the handler that was there before. Without a fallback, and until
+ * it is used, there is no such handler. Closing a stream waits while an index is being read.
+ */
 SKRULL_API int skrull_stream_open(struct skrull_client *client,
                                   const struct skrull_stream_options *options,
                                   struct skrull_stream **ret_stream, struct skrull_error *err);

@@ -73,6 +73,41 @@ static void test_stream_state_move__lost_twice_then_done(void **state)
     LIVE(life);
 }
 
+static void test_stream_state_move__taken_over_and_given_back(void **state)
+{
+    static const struct happening life[] = {
+        {STREAM_START, STREAM_OPENING, STREAM_OPEN},
+        {STREAM_PLAN, STREAM_ACTIVE, STREAM_DELIVER},
+        {STREAM_CALL_LOST, STREAM_BACKOFF, STREAM_WAIT},
+        {STREAM_TAKE_OVER, STREAM_LOCAL, STREAM_NOTHING}, /* no call is open */
+        {STREAM_PLAN, STREAM_LOCAL, STREAM_DELIVER},
+        {STREAM_RETURN, STREAM_OPENING, STREAM_OPEN},
+        {STREAM_TAKE_OVER, STREAM_LOCAL, STREAM_CANCEL}, /* it did not answer after all */
+        {STREAM_CALL_LOST, STREAM_LOCAL, STREAM_NOTHING},
+        {STREAM_LOCAL_LOST, STREAM_BACKOFF, STREAM_WAIT},
+        {STREAM_RETRY, STREAM_OPENING, STREAM_OPEN},
+        {STREAM_PLAN, STREAM_ACTIVE, STREAM_DELIVER},
+        {STREAM_CALL_END, STREAM_DONE, STREAM_FINISH},
+    };
+
+    (void)state;
+    LIVE(life);
+}
+
+static void test_stream_state_move__to_the_end_without_a_daemon(void **state)
+{
+    static const struct happening life[] = {
+        {STREAM_START, STREAM_OPENING, STREAM_OPEN},
+        {STREAM_TAKE_OVER, STREAM_LOCAL, STREAM_CANCEL},
+        {STREAM_PLAN, STREAM_LOCAL, STREAM_DELIVER},
+        {STREAM_CALL_END, STREAM_DONE, STREAM_FINISH},
+        {STREAM_CALL_LOST, STREAM_DONE, STREAM_NOTHING}, /* the cancelled call's last word */
+    };
+
+    (void)state;
+    LIVE(life);
+}
+
 static void test_stream_state_move__each_way_to_fail(void **state)
 {
     static const struct happening lives[][6] = {
@@ -123,9 +158,11 @@ static void test_stream_state_move__an_illegal_event_moves_nothing(void **state)
         enum stream_state state;
         enum stream_event event;
     } rows[] = {
-        {STREAM_IDLE, STREAM_PLAN},    {STREAM_OPENING, STREAM_START},
-        {STREAM_ACTIVE, STREAM_RETRY}, {STREAM_ACTIVE, STREAM_GIVE_UP},
-        {STREAM_BACKOFF, STREAM_PLAN}, {STREAM_DONE, STREAM_PLAN},
+        {STREAM_IDLE, STREAM_PLAN},        {STREAM_OPENING, STREAM_START},
+        {STREAM_ACTIVE, STREAM_RETRY},     {STREAM_ACTIVE, STREAM_GIVE_UP},
+        {STREAM_BACKOFF, STREAM_PLAN},     {STREAM_DONE, STREAM_PLAN},
+        {STREAM_LOCAL, STREAM_RETRY},      {STREAM_LOCAL, STREAM_GIVE_UP},
+        {STREAM_ACTIVE, STREAM_TAKE_OVER},
     };
 
     (void)state;
@@ -187,6 +224,8 @@ int main(void)
         cmocka_unit_test(test_stream_state_move__a_good_life),
         cmocka_unit_test(test_stream_state_move__a_message_before_the_metadata),
         cmocka_unit_test(test_stream_state_move__lost_twice_then_done),
+        cmocka_unit_test(test_stream_state_move__taken_over_and_given_back),
+        cmocka_unit_test(test_stream_state_move__to_the_end_without_a_daemon),
         cmocka_unit_test(test_stream_state_move__each_way_to_fail),
         cmocka_unit_test(test_stream_state_move__done_and_failed_are_final),
         cmocka_unit_test(test_stream_state_move__an_illegal_event_moves_nothing),
