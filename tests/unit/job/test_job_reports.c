@@ -91,6 +91,36 @@ static void test_R25__every_sample_of_an_epoch_is_used_once(void **state)
     }
 }
 
+/* Where the batch does not divide them, the rest is a batch of its own if the job keeps it. */
+static void test_R25__the_rest_of_an_epoch_is_used_where_it_is_kept(void **state)
+{
+    static const uint32_t lengths[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    static const struct {
+        uint32_t n, batch;
+        uint64_t steps;
+    } rows[] = {{5, 2, 3}, {5, 4, 2}, {10, 4, 3}, {10, 3, 4}};
+    struct job_folder *folder = *state;
+    uint32_t counts[MAX_ROWS];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job *job;
+
+        write_lengths(folder, lengths, rows[i].n);
+        folder->spec.parallel.dp = 2;
+        folder->spec.parallel.cp = 1;
+        folder->spec.batch.global = rows[i].batch;
+        folder->spec.batch.bucket_tokens = 100;
+        folder->spec.last_batch = SKRULL_LAST_BATCH_KEEP;
+        job = job_folder_open(folder);
+        assert_int_equal(job_spec(job)->info.steps, rows[i].steps);
+        audit(job, counts);
+        for (uint32_t row = 0; row < rows[i].n; row++) {
+            assert_int_equal(counts[row], 1);
+        }
+        job_unref(job);
+    }
+}
+
 /* No pass over the epoch: the last step first is what it is after all others. */
 static void test_R28__any_step_is_planned_on_its_own(void **state)
 {
@@ -209,6 +239,29 @@ static void test_R44__long_samples_do_not_vanish_silently(void **state)
     job_unref(job);
 }
 
+/* Who wants the last batch full says so, and only then are samples used twice: as few as fill it.
+ */
+static void test_R44__the_tail_repeats_where_it_is_wrapped(void **state)
+{
+    static const uint32_t pairs[][2] = {{10, 100}, {0, 0}};
+    struct job_folder *folder = *state;
+    uint32_t counts[MAX_ROWS], twice = 0;
+    struct job *job;
+
+    job_folder_write(folder, "a.txt", pairs);
+    folder->spec.batch.global = 4;
+    folder->spec.last_batch = SKRULL_LAST_BATCH_WRAP;
+    job = job_folder_open(folder);
+    assert_int_equal(job_spec(job)->info.steps, 3);
+    audit(job, counts);
+    for (uint32_t row = 0; row < 10; row++) {
+        assert_in_range(counts[row], 1, 2);
+        twice += counts[row] == 2;
+    }
+    assert_int_equal(twice, 2);
+    job_unref(job);
+}
+
 /* Ten samples in batches of four: two steps an epoch, and no sample twice to fill up a third. */
 static void test_R44__the_tail_of_an_epoch_repeats_nothing(void **state)
 {
@@ -241,6 +294,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_R25__every_sample_of_an_epoch_is_used_once,
+                                        job_folder_setup, job_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_R25__the_rest_of_an_epoch_is_used_where_it_is_kept,
+                                        job_folder_setup, job_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_R44__the_tail_repeats_where_it_is_wrapped,
                                         job_folder_setup, job_folder_teardown),
         cmocka_unit_test_setup_teardown(test_R28__any_step_is_planned_on_its_own, job_folder_setup,
                                         job_folder_teardown),
