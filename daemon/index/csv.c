@@ -39,12 +39,31 @@ static const unsigned char *first_line(const struct index_source *source,
     return at;
 }
 
+static int is_text_byte(unsigned char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' ||
+           (byte != '\0' && strchr("0123456789.eE+-", byte) != NULL);
+}
+
+static const unsigned char *skip_numbers(const unsigned char *at, const unsigned char *end)
+{
+    while (at < end && is_text_byte(*at)) {
+        at++;
+    }
+    return at;
+}
+
+int csv_is_numbers(const struct index_source *source)
+{
+    const unsigned char *end, *at = first_line(source, &end);
+
+    return skip_numbers(at, end) == end;
+}
+
 /* Text: no more than numbers before a `#`. */
 static int is_comment(const unsigned char *at, const unsigned char *end)
 {
-    while (at < end && (*at == ' ' || *at == '\t' || (*at >= '0' && *at <= '9'))) {
-        at++;
-    }
+    at = skip_numbers(at, end);
     return at < end && *at == '#';
 }
 

@@ -9,6 +9,9 @@
  * control bytes, `#` and `<` at the beginning: -1, no table. */
 int csv_sniff(const struct index_source *source);
 
+/* 1: the first line is numbers and blanks, and so may be text. */
+int csv_is_numbers(const struct index_source *source);
+
 /* 1: the first line is one name that tells a length, or that the user gave. */
 int csv_is_one_column(const struct index_source *source);
 

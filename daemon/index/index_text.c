@@ -1,7 +1,7 @@
 /*
  * Text: whole numbers 1 to 2^32 - 1, apart by blanks or line ends, one a line as a rule. Taken as
  * well: CRLF, a UTF-8 byte order mark, blank lines, `#` to the end of a line, a last line without
- * its end.
+ * its end, and whole numbers written as 512.0 or 5.12e+02.
  *
  * Read in pieces into memory, never mapped: a file that is cut meanwhile is then an error and no
  * SIGBUS. The parser is a state kept across pieces, so no line is too long for a buffer; its inner
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "index/byte_stream.h"
+#include "index/decimal.h"
 #include "index/payload.h"
 #include "index/rows.h"
 
@@ -40,6 +41,8 @@ struct text_parser {
     uint64_t value;    /* of the number that is being read */
     const char *piece; /* begin of the bytes at hand; borrowed */
     int is_number, is_comment;
+    char word[DECIMAL_MAX_LEN + 1]; /* of a number with a point or an exponent */
+    size_t word_len;                /* 0: none is read */
 };
 
 static inline int is_digit(char byte)
@@ -86,6 +89,59 @@ static int end_number(struct text_parser *text)
     return rows_add(&text->rows, (uint32_t)text->value, text->err);
 }
 
+static int is_separator(char byte)
+{
+    return byte == '\n' || byte == ' ' || byte == '\r' || byte == '\t' || byte == '#';
+}
+
+/* 512.0 and 5.12e+02, as pandas and numpy.savetxt write them: from the point or exponent behind
+ * digits. */
+static void begin_word(struct text_parser *text, char byte)
+{
+    int n = snprintf(text->word, sizeof(text->word), "%" PRIu64 "%c", text->value, byte);
+
+    text->word_len = (size_t)n; /* 11 at most */
+    text->is_number = 0;
+}
+
+static int end_word(struct text_parser *text)
+{
+    char what[DECIMAL_MAX_LEN + 32];
+    uint32_t value = 0;
+    enum decimal decimal = decimal_parse(text->word, text->word_len, &value);
+
+    if (decimal != DECIMAL_WHOLE) {
+        (void)snprintf(what, sizeof(what), "%.*s %s", (int)text->word_len, text->word,
+                       decimal_fault(decimal));
+        return refuse(text, what);
+    }
+    text->word_len = 0;
+    text->value = value;
+    return end_number(text);
+}
+
+/* More bytes of the word, up to what ends it or to the end of the piece. */
+static int take_word(struct text_parser *text, const char **at, const char *end)
+{
+    const char *place = *at;
+    char what[DECIMAL_MAX_LEN + 32];
+
+    while (place < end && text->word_len < DECIMAL_MAX_LEN &&
+           (is_digit(*place) || (*place != '\0' && strchr(".eE+-", *place)))) {
+        text->word[text->word_len++] = *place++;
+    }
+    *at = place;
+    if (place == end) {
+        return 0;
+    }
+    if (!is_separator(*place)) {
+        (void)snprintf(what, sizeof(what), "%.*s%c is no whole number", (int)text->word_len,
+                       text->word, *place > ' ' && *place < 0x7f ? *place : '?');
+        return refuse(text, what);
+    }
+    return end_word(text);
+}
+
 /* Digits from `at`; returns behind the last, NULL: refused. */
 static const char *take_digits(struct text_parser *text, const char *at, const char *end)
 {
@@ -108,7 +164,11 @@ static int take_other(struct text_parser *text, const char *at, const char *end)
 {
     int status;
 
-    if (*at != '\n' && *at != ' ' && *at != '\r' && *at != '\t' && *at != '#') {
+    if (text->is_number && (*at == '.' || *at == 'e' || *at == 'E')) {
+        begin_word(text, *at);
+        return 0;
+    }
+    if (!is_separator(*at)) {
         return refuse_word(text, at, end);
     }
     if (text->is_number) {
@@ -182,6 +242,12 @@ static int parse_piece(struct text_parser *text, const char *at, const char *end
                 return 0;
             }
             text->is_comment = 0;
+        } else if (text->word_len > 0) {
+            int status = take_word(text, &at, end);
+
+            if (status < 0) {
+                return status;
+            }
         } else if (is_digit(*at)) {
             at = take_digits(text, at, end);
             if (!at) {
@@ -194,7 +260,7 @@ static int parse_piece(struct text_parser *text, const char *at, const char *end
                 return status;
             }
             at++;
-            status = text->is_comment ? 0 : take_lines(text, &at, end);
+            status = text->is_comment || text->word_len ? 0 : take_lines(text, &at, end);
             if (status < 0) {
                 return status;
             }
@@ -216,6 +282,9 @@ static int parse_file(struct text_parser *text, struct byte_stream *stream)
         }
         status = parse_piece(text, (const char *)bytes, (const char *)bytes + size);
     } while (status == 0 && size > 0);
+    if (status == 0 && text->word_len > 0) {
+        return end_word(text);
+    }
     return status == 0 && text->is_number ? end_number(text) : status;
 }
 

@@ -3,22 +3,10 @@
 #include "index/csv.h"
 #include "index/payload.h"
 
-/* A first line of digits and blanks may be text. */
-static int is_numbers(const struct index_source *source)
-{
-    size_t i = 0;
-
-    while (i < source->head_size && source->head[i] != '\n' &&
-           (source->head[i] <= ' ' || (source->head[i] >= '0' && source->head[i] <= '9'))) {
-        i++;
-    }
-    return i == source->head_size || source->head[i] == '\n';
-}
-
 static int tsv_matches(const struct index_source *source)
 {
     return csv_sniff(source) == '\t' &&
-           (!is_numbers(source) || (source->column && source->column[0]));
+           (!csv_is_numbers(source) || (source->column && source->column[0]));
 }
 
 static int tsv_open(const struct index_source *source, struct index_file *ret_file,

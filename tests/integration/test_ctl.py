@@ -142,6 +142,17 @@ class Index(Ctl):
         self.assertEqual((before.pop("format"), after.pop("format")), ("text", "skx"))
         self.assertEqual(before, after)
 
+    def test_column_and_unit_choose_the_lengths(self):
+        table = self.write("table.csv", "a,b,length\n1,20,5\n2,30,6\n")
+        for words, tokens in (((), "11"), (("--column", "a"), "3"), (("--column", "a+b", "--format", "csv"), "53")):
+            stats = json.loads(self.out("index", "describe", table, "-o", "json", *words))
+            self.assertEqual((stats["format"], stats["count"], stats["tokens"]), ("csv", "2", tokens))
+        self.out("index", "convert", table, self.path("table.skx"), "--column", "b")
+        self.assertEqual(json.loads(self.out("index", "describe", self.path("table.skx"), "-o", "json"))["tokens"], "50")
+        self.fails(1, "no column c; its columns: a, b, length", "index", "describe", table, "--column", "c")
+        self.fails(1, "csv knows sequences only", "index", "describe", table, "--unit", "document")
+        self.fails(2, "--unit page: sequence and document", "index", "describe", table, "--unit", "page")
+
     def test_refusals(self):
         self.fails(3, "No such file", "index", "describe", self.path("absent"))
         self.fails(1, "line 2", "index", "describe", self.write("bad.txt", "1\nx\n"))

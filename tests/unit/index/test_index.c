@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "index/format.h"
 #include "unit/index/opened.h"
 
 static void test_index_open__only_regular_files(void **state)
@@ -107,6 +108,51 @@ static void test_index_open__long_paths_keep_the_message(void **state)
     (void)close(fd);
 }
 
+/* As if somebody had written to the file behind the reader's back, whatever its format. */
+static void test_index_open__changed_while_read(void **state)
+{
+    static const struct {
+        const struct index_format *format;
+        const char *bytes;
+        size_t size;
+    } cases[] = {
+        {&format_text, "5\n", 2},
+        {&format_csv, "length,a\n5,1\n", 13},
+        {&format_tsv, "length\ta\n5\t1\n", 13},
+        {&format_json, "[5]", 3},
+        {&format_jsonl, "{\"length\":5}\n", 13},
+        {&format_npy, "\x93NUMPY\1\0\x31\0{'descr':'|u1','fortran_order':True,'shape':(1,)}\5", 60},
+        {&format_megatron,
+         "MMIDIDX\0\0\1\0\0\0\0\0\0\0\1\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0"
+         "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0",
+         62},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int change = 0; change < 2; change++) {
+            struct index_source source = {.path = "a", .max_count = 100, .is_forced = 1};
+            struct index_file file = {.format = cases[i].format};
+            struct skrull_error err = {0};
+            int status;
+
+            temporary_write(*state, "a", cases[i].bytes, cases[i].size);
+            source.fd = temporary_open(*state, "a");
+            assert_int_equal(file_stamp(source.fd, "a", &source.stamp, NULL), 0);
+            source.stamp.mtime_ns -= change;
+            assert_int_equal(file_read_at(source.fd, "a", source.head, sizeof(source.head), 0,
+                                          &source.head_size, NULL),
+                             0);
+            status = cases[i].format->open(&source, &file, &err);
+            print_message("# %s: %s\n", cases[i].format->name, err.message);
+            assert_int_equal(status, change ? SKRULL_ERR_FAILED_PRECONDITION : 0);
+            assert_true(!change || strstr(err.message, "a: changed while it was read"));
+            assert_true(change || (file.idx.count == 1 && file.idx.lengths[0] == 5));
+            free(file.parsed);
+            (void)close(source.fd);
+        }
+    }
+}
+
 static void test_index_close__null(void **state)
 {
     (void)state;
@@ -125,6 +171,8 @@ int main(void)
                                         temporary_teardown),
         cmocka_unit_test_setup_teardown(test_index_open__long_paths_keep_the_message,
                                         temporary_setup, temporary_teardown),
+        cmocka_unit_test_setup_teardown(test_index_open__changed_while_read, temporary_setup,
+                                        temporary_teardown),
         cmocka_unit_test(test_index_close__null),
     };
 

@@ -116,8 +116,28 @@ static void test_text__edges(void **state)
         {"1\n0", "line 2: length 0", 0, 0},
         {"-5\n", "line 1: -5 is no whole number", 0, 0},
         {"+5\n", "line 1: +5 is no whole number", 0, 0},
-        {"5.0\n", "line 1: 5.0 is no whole number", 0, 0},
-        {"5.120000000000000000e+02\n", "line 1: 5.120000000000000000e+0 is no whole number", 0, 0},
+        {"5.0\n", NULL, 1, 5},
+        {"5.120000000000000000e+02\n1.7e1 3.000#x\n4", NULL, 4, 536},
+        {"1\n2e0", NULL, 2, 3},
+        {"0012.0\r\n7\n", NULL, 2, 19},
+        {"4294967295.0\n", NULL, 1, 4294967295},
+        {"4.5\n", "line 1: 4.5 is no whole number", 0, 0},
+        {"1\n1e99\n", "line 2: 1e99 is over 4294967295", 0, 0},
+        {"1\n0.0\n", "line 2: length 0", 0, 0},
+        {"5.\n", "line 1: 5. is no number", 0, 0},
+        {"5e", "line 1: 5e is no number", 0, 0},
+        {"5.0.0\n", "line 1: 5.0.0 is no number", 0, 0},
+        {"5.0x\n", "line 1: 5.0x is no whole number", 0, 0},
+        {"5.0 # a, b\n6e0\t7\n", NULL, 3, 18},
+        {"5.0\t7\n", NULL, 2, 12},
+        {"\xef\xbb\xbf"
+         "5\t7\n",
+         NULL, 2, 12},
+        {"5.0,6\n", "2 columns without names", 0, 0},
+        {"1\n5.0,6\n", "line 2: 5.0, is no whole number", 0, 0},
+        {"5.0\x01\n", "line 1: 5.0? is no whole number", 0, 0},
+        {"1.00000000000000000000000000000000000000000000000000000000000000\n", "is no whole number",
+         0, 0},
         {"7\r8\r\n", NULL, 2, 15},
         {"# a comment, 12; 13\n5 # six 6\n7#8\n#9", NULL, 2, 12},
         {"1\n\n23\n\n\n4567890\n\r\n12345678\n123456789\n8\n", NULL, 6, 140370389},
@@ -143,7 +163,8 @@ static void test_text__edges(void **state)
 /* Numbers, line ends and comments across the pieces in which a file is read; growth of the rows. */
 static void test_text__large_files(void **state)
 {
-    static const char *const separators[] = {"\n", "\r\n", " ", "  # comment, with words\n"};
+    static const char *const separators[] = {"\n",    "\r\n", " ", "  # comment, with words\n",
+                                             ".00\n", "e0 "};
     const size_t n = 200000;
     char *text = malloc(n * 40);
 

@@ -245,6 +245,35 @@ static void test_dataset_length__kept_cut_and_dropped(void **state)
     dataset_close(&dataset);
 }
 
+/* What a data set says of its column and unit reaches the index. */
+static void test_dataset_open__column_and_unit(void **state)
+{
+    struct job_folder *folder = *state;
+    struct skrull_dataset spec = {.index = "a.csv", .format = "auto", .column = "b+a"};
+    struct dataset dataset;
+    struct skrull_error err;
+    char path[128];
+    FILE *file;
+
+    in_folder(folder, "a.csv", path);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs("a,b,length\n1,20,5\n2,30,6\n", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(dataset_open(&spec, 0, &folder->roots, &dataset, NULL), 0);
+    assert_int_equal(dataset.idx->count, 2);
+    assert_int_equal(dataset.idx->tokens, 53);
+    dataset_close(&dataset);
+    spec.column = NULL;
+    assert_int_equal(dataset_open(&spec, 0, &folder->roots, &dataset, NULL), 0);
+    assert_int_equal(dataset.idx->tokens, 11);
+    dataset_close(&dataset);
+    spec.unit = SKRULL_UNIT_DOCUMENT;
+    assert_int_equal(dataset_open(&spec, 0, &folder->roots, &dataset, &err),
+                     SKRULL_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "data[0].index: a.csv: unit document: csv knows"));
+}
+
 #define WITH_FOLDER(test)                                                                          \
     cmocka_unit_test_setup_teardown(test, job_folder_setup, job_folder_teardown)
 
@@ -257,6 +286,7 @@ int main(void)
         WITH_FOLDER(test_job_plan__mapped_index_cut_short),
         WITH_FOLDER(test_dataset_fit__truncation_and_loss_tokens),
         WITH_FOLDER(test_dataset_length__kept_cut_and_dropped),
+        WITH_FOLDER(test_dataset_open__column_and_unit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
