@@ -32,6 +32,7 @@
 #include "rpc/grpc_log.h"
 #include "rpc/health.h"
 #include "rpc/plan_stream.h"
+#include "rpc/reflector.h"
 #include "rpc/restore.h"
 #include "rpc/rpc_ctx.h"
 #include "rpc/self_check.h"
@@ -282,6 +283,23 @@ static int resolve_roots(struct daemon *daemon, struct skrull_error *err)
     return 0;
 }
 
+/* Reflection is for those who may look around: on this machine everyone, elsewhere if asked for. */
+static int start_reflection(struct daemon *daemon, struct skrull_error *err)
+{
+    bool is_on = true;
+
+    for (size_t i = 0; i < daemon->config.listen.n; i++) {
+        struct listen_address address;
+        int code = listen_address_parse(daemon->config.listen.items[i], &address, err);
+
+        if (code < 0) {
+            return code;
+        }
+        is_on = is_on && address.is_local;
+    }
+    return is_on || daemon->config.reflection ? reflector_new(&daemon->ctx.reflector, err) : 0;
+}
+
 static int start_stages(struct daemon *daemon, struct skrull_error *err)
 {
     struct rpc_ctx *ctx = &daemon->ctx;
@@ -311,7 +329,10 @@ static int start_stages(struct daemon *daemon, struct skrull_error *err)
     if (!ctx->registry || !ctx->health) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
-    code = plan_streams_new(ctx->loop, &ctx->streams, err);
+    code = start_reflection(daemon, err);
+    if (code == 0) {
+        code = plan_streams_new(ctx->loop, &ctx->streams, err);
+    }
     if (code == 0) {
         code = serial_new(ctx->loop, &ctx->store_queue, err);
     }
@@ -500,6 +521,7 @@ static void finish(struct daemon *daemon)
     }
     serial_free(ctx->store_queue);
     plan_streams_free(ctx->streams);
+    reflector_free(ctx->reflector);
     health_free(ctx->health);
     loop_free(ctx->loop); /* waits for plans in the making */
     registry_free(ctx->registry);

@@ -39,7 +39,7 @@ struct call {
     grpc_metadata_array metadata;
     grpc_call_details details; /* of an unknown method */
     grpc_byte_buffer *payload;
-    struct cq_tag on_request, on_close, on_initial, on_send, on_status;
+    struct cq_tag on_request, on_close, on_initial, on_send, on_receive, on_status;
     int was_cancelled;
     size_t n_refs;
     bool is_closed, is_ended, is_sending, has_sent_initial;
@@ -262,6 +262,38 @@ static void on_send(struct cq_tag *tag, bool ok)
     call_unref(call);
 }
 
+void call_receive(struct call *call)
+{
+    grpc_op op;
+
+    assert(call->events && !call->is_ended && !call->payload);
+    if (call->is_closed) {
+        return;
+    }
+    memset(&op, 0, sizeof(op));
+    op.op = GRPC_OP_RECV_MESSAGE;
+    op.data.recv_message.recv_message = &call->payload;
+    start_batch(call, &op, 1, &call->on_receive);
+}
+
+static int read_request(struct call *call, struct skrull_error *err);
+
+static void on_receive(struct cq_tag *tag, bool ok)
+{
+    struct call *call = CQ_OWNER(tag, struct call, on_receive);
+    struct skrull_error err = {0};
+    int result = CALL_NO_MORE;
+
+    if (ok && !call->is_ended && !call->is_closed) {
+        if (call->payload) {
+            call_forget_request(call);
+            result = read_request(call, &err);
+        }
+        call->events->received(call->owner, result, &err);
+    }
+    call_unref(call);
+}
+
 static void on_initial(struct cq_tag *tag, bool ok)
 {
     (void)ok;
@@ -410,6 +442,7 @@ static struct call *call_new(struct call_slot *slot)
     call->on_close.fn = on_close;
     call->on_initial.fn = on_initial;
     call->on_send.fn = on_send;
+    call->on_receive.fn = on_receive;
     call->on_status.fn = on_status;
     grpc_metadata_array_init(&call->metadata);
     grpc_call_details_init(&call->details);

@@ -39,7 +39,12 @@ struct call_events {
         void *owner); /* the message in flight left this process; it may not have arrived */
     void (*closed)(
         void *owner); /* the client has gone; the owner must call call_end or call_fail */
+    /* After call_receive: 0, the next request is there (call_request, call_arena); CALL_NO_MORE,
+     * the client has sent its last; negative, one that cannot be taken, as `err` says. */
+    void (*received)(void *owner, int result, const struct skrull_error *err);
 };
+
+#define CALL_NO_MORE 1
 
 /* Makes the call a stream; nothing is heard after it was ended. */
 void call_stream(struct call *call, const struct call_events *events, void *owner);
@@ -47,6 +52,10 @@ void call_stream(struct call *call, const struct call_events *events, void *owne
 /* Sends a message (takes a reference of its own); one at a time: the next after `sent`. `more`:
  * another follows at once, so this one may wait for it and share its way through the kernel. */
 void call_send(struct call *call, struct shared_bytes *message, bool more);
+
+/* Asks for the next request of a stream that has several, in place of the one at hand. One at a
+ * time; a message may be in flight. */
+void call_receive(struct call *call);
 
 /* Ends a stream well, after one last message (len 0: none), which is copied. No message may be in
  * flight unless there is no last one, or the client has gone. */

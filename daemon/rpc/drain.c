@@ -13,6 +13,7 @@
 #include "loop/loop.h"
 #include "rpc/health.h"
 #include "rpc/plan_stream.h"
+#include "rpc/reflector.h"
 #include "rpc/rpc_ctx.h"
 #include "rpc/server.h"
 
@@ -105,6 +106,7 @@ void drain_start(struct drain *drain, struct server *server, uint64_t timeout_ms
     log_event(LOG_LEVEL_INFO, "draining", LOG_U64("seconds", timeout_ms / 1000));
     loop_timer_start(drain->timer, drain->grace_ms, 0);
     health_drain(drain->ctx->health);
+    reflector_drain(drain->ctx->reflector);
     server_drain(server, on_drained, drain);
     for_each_hub(drain->ctx, plan_streams_drain);
 }

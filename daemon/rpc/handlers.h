@@ -16,3 +16,4 @@ void rpc_get_plan(struct rpc_ctx *ctx, struct call *call);
 void rpc_stream_plans(struct rpc_ctx *ctx, struct call *call);
 void rpc_report_steps(struct rpc_ctx *ctx, struct call *call);
 void rpc_describe_index(struct rpc_ctx *ctx, struct call *call);
+void rpc_reflection(struct rpc_ctx *ctx, struct call *call);

@@ -23,5 +23,6 @@ struct rpc_ctx {
     struct pipeline_options pipeline; /* of every job's pipeline */
     struct health *health;
     struct plan_streams *streams;
+    struct reflector *reflector; /* NULL: reflection is off */
     struct create_op *creates_waiting; /* for another creation of the same name to end */
 };

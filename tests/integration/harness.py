@@ -30,7 +30,7 @@ _stubs = None
 
 class Stubs:
     """The generated modules: job, plan, planner (messages), planner_grpc, health, health_grpc, status,
-    error_details."""
+    error_details, reflection and reflection_grpc, reflection_alpha and reflection_alpha_grpc."""
 
     def __init__(self):
         folder = tempfile.mkdtemp(prefix="skrull-stubs-")
@@ -48,6 +48,11 @@ class Stubs:
         for name in ("status", "error_details"):
             shutil.copy(os.path.join(SOURCE, "proto", "google", "rpc", name + ".proto"), os.path.join(root, "rpc"))
             protos.append("rpc/" + name + ".proto")
+        for name, version in (("reflection", "v1"), ("reflection_alpha", "v1alpha")):
+            os.makedirs(os.path.join(root, name))
+            shutil.copy(os.path.join(SOURCE, "proto", "grpc", "reflection", version, "reflection.proto"),
+                        os.path.join(root, name))
+            protos.append(name + "/reflection.proto")
         plugin = shutil.which("grpc_python_plugin")
         subprocess.run(["protoc", "-I" + root, "--python_out=" + folder, "--grpc_python_out=" + folder,
                         "--plugin=protoc-gen-grpc_python=" + plugin] + protos, check=True, cwd=root)
@@ -59,6 +64,10 @@ class Stubs:
         self.health = importlib.import_module("health.health_pb2")
         self.status = importlib.import_module("rpc.status_pb2")
         self.error_details = importlib.import_module("rpc.error_details_pb2")
+        self.reflection = importlib.import_module("reflection.reflection_pb2")
+        self.reflection_grpc = importlib.import_module("reflection.reflection_pb2_grpc")
+        self.reflection_alpha = importlib.import_module("reflection_alpha.reflection_pb2")
+        self.reflection_alpha_grpc = importlib.import_module("reflection_alpha.reflection_pb2_grpc")
         self.health_grpc = importlib.import_module("health.health_pb2_grpc")
 
 

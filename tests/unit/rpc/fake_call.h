@@ -21,7 +21,7 @@ struct call {
     struct shared_bytes *sent[FAKE_MESSAGES]; /* [n_sent] */
     size_t n_sent;
     bool more; /* the last message sent may wait for the next */
-    bool is_sending, is_ended, was_cut;
+    bool is_sending, is_ended, was_cut, is_receiving;
     int status; /* of the end: 0 or an error */
     char message[SKRULL_ERROR_MESSAGE_SIZE];
     uint8_t *reply; /* [reply_len]: of call_reply, or the last message of call_end */
@@ -108,6 +108,13 @@ void call_send(struct call *call, struct shared_bytes *message, bool more)
     assert_true(call->n_sent < FAKE_MESSAGES);
     call->sent[call->n_sent++] = shared_bytes_ref(message);
     call->is_sending = true;
+}
+
+/* The test hands over the next request itself: events->received. */
+void call_receive(struct call *call)
+{
+    assert_false(call->is_receiving);
+    call->is_receiving = true;
 }
 
 void call_cut(struct call *call)

@@ -53,6 +53,8 @@ static void test_method_table__is_what_the_protos_say(void **state)
     (void)state;
     n = each_method("skrull/v1/planner.proto", assert_row);
     n += each_method("grpc/health/v1/health.proto", assert_row);
+    n += each_method("grpc/reflection/v1/reflection.proto", assert_row);
+    n += each_method("grpc/reflection/v1alpha/reflection.proto", assert_row);
     assert_int_equal(n, method_count());
 }
 
