@@ -24,6 +24,7 @@
 #include "cleanup.h"
 #include "rpc/call_host.h"
 #include "rpc/cq.h"
+#include "rpc/grpc_locks.h"
 #include "rpc/method.h"
 #include "tag_order.h"
 
@@ -44,6 +45,7 @@ struct server {
 
 void server_library_init(void)
 {
+    grpc_locks_quicken();
     grpc_init();
 }
 
