@@ -210,6 +210,12 @@ void index_close(struct length_index *idx)
     }
 }
 
+int index_refuse_empty(const char *path, struct skrull_error *err)
+{
+    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                            "%s: holds no sequence; an index holds at least one length", path);
+}
+
 int index_check_whole(const struct length_index *idx, struct skrull_error *err)
 {
     return map_is_whole(idx->map)

@@ -21,7 +21,7 @@ struct length_index {
         *lengths; /* [count] tokens, at least 1 each; owned: parsed, or mapped in place */
     const uint32_t *loss_tokens; /* [count], or NULL: the index does not say */
     const uint32_t *score_bits;  /* [count] f32 as stored, or NULL; only carried along, to a .skx */
-    uint64_t count;              /* rows, at least 1 */
+    uint64_t count;              /* rows; 0 only where the format can say so (Megatron) */
     uint64_t tokens;
     uint64_t n_loss_tokens; /* sum, 0 where loss_tokens is NULL */
     const void *map;        /* owned: the mapped file (base/map.h); NULL: rows are in memory */
@@ -65,6 +65,9 @@ int index_open(int fd, const char *path, const struct index_options *options,
 
 /* NULL is fine. */
 void index_close(struct length_index *idx);
+
+/* Refuses an index without rows where one is needed: INVALID_ARGUMENT, naming `path`. */
+int index_refuse_empty(const char *path, struct skrull_error *err);
 
 /* DATA_LOSS: the file was cut while it was open, and rows that were read may be 0. */
 int index_check_whole(const struct length_index *idx, struct skrull_error *err);

@@ -12,7 +12,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -383,6 +385,21 @@ static int read_all(struct idx_reader *reader)
     return status < 0 ? status : check_bin(reader);
 }
 
+/* N = 0 is a sound index: an empty shard of a preprocessing run. */
+static bool header_says_none(const struct idx_header *header)
+{
+    return header->n_sequences == 0 && header->n_documents <= 1;
+}
+
+static int hand_over_none(struct rows *rows, struct index_file *ret_file, struct skrull_error *err)
+{
+    rows_free(rows);
+    ret_file->idx.lengths = ret_file->parsed = calloc(1, sizeof(*ret_file->parsed));
+    return ret_file->parsed ? 0
+                            : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                               "%s: out of memory", ret_file->path);
+}
+
 static int megatron_open(const struct index_source *source, struct index_file *ret_file,
                          struct skrull_error *err)
 {
@@ -403,7 +420,8 @@ static int megatron_open(const struct index_source *source, struct index_file *r
         rows_free(&reader.rows);
         return status;
     }
-    return rows_hand_over(&reader.rows, NULL, ret_file, err);
+    return header_says_none(&reader.header) ? hand_over_none(&reader.rows, ret_file, err)
+                                            : rows_hand_over(&reader.rows, NULL, ret_file, err);
 }
 
 static int megatron_matches(const struct index_source *source)

@@ -60,9 +60,7 @@ static int check_size(const struct index_source *source, const struct skx_header
     const char *how;
 
     if (header->count == 0) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "%s: holds no sequence; an index holds at least one length",
-                                source->path);
+        return index_refuse_empty(source->path, err);
     }
     if (skx_layout_of(header->count, header->flags, ret_layout) != 0) {
         return skrull_error_set(err, SKRULL_ERR_DATA_LOSS,

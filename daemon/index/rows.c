@@ -76,9 +76,7 @@ int rows_hand_over(struct rows *lengths, struct rows *loss_tokens, struct index_
         if (loss_tokens) {
             rows_free(loss_tokens);
         }
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "%s: holds no sequence; an index holds at least one length",
-                                lengths->source->path);
+        return index_refuse_empty(lengths->source->path, err);
     }
     idx->lengths = ret_file->parsed = lengths->items;
     idx->count = lengths->count;

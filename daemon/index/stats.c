@@ -53,7 +53,7 @@ static void count_upper(const struct length_index *idx, uint64_t counts[N_HALVES
         min = length < min ? length : min;
         max = length > max ? length : max;
     }
-    stats->min = min;
+    stats->min = idx->count > 0 ? min : 0;
     stats->max = max;
 }
 
@@ -97,7 +97,7 @@ int index_describe(const struct length_index *idx, struct index_stats *ret_stats
     for (uint64_t row = 0; idx->loss_tokens && row < idx->count; row++) {
         stats.loss_tokens += idx->loss_tokens[row];
     }
-    stats.mean = (double)stats.tokens / (double)stats.count;
+    stats.mean = stats.count > 0 ? (double)stats.tokens / (double)stats.count : 0.0;
     status = index_check_whole(idx, err);
     if (status == 0) {
         *ret_stats = stats;

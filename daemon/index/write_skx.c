@@ -78,6 +78,9 @@ int index_write_skx(const struct length_index *idx, const char *path, struct skr
     struct skx_layout layout;
     int status;
 
+    if (idx->count == 0) {
+        return index_refuse_empty(path, err);
+    }
     if (skx_layout_of(idx->count, skx_flags_of(idx), &layout) != 0) {
         return skrull_error_set(err, SKRULL_ERR_OUT_OF_RANGE, "%s: more rows than any file holds",
                                 path);

@@ -101,6 +101,9 @@ int dataset_open(const struct skrull_dataset *spec, uint32_t place, const struct
     if (result == 0) {
         result = read_index(&dataset, spec, roots, fd, err);
     }
+    if (result == 0 && dataset.idx->count == 0) {
+        result = index_refuse_empty(spec->index, err);
+    }
     if (result) {
         dataset_close(&dataset);
         return skrull_error_prefix(err, result, "data[%" PRIu32 "].index", place);
