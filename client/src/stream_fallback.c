@@ -25,6 +25,9 @@
 #define FULL_NS                                                                                    \
     ((int64_t)10 * 1000000) /* how often a full queue is looked at: its reader wakes nobody */
 #define REQUEST_BUDGET ((size_t)1 << 16)
+/* Plans are given out in blocks of 64 steps, and no revision begins before the end of one: what is
+ * read at a block's first step holds for the block, and tells of all revisions made until then. */
+#define READ_AGAIN_STEPS 64
 
 static int check_options(const struct skrull_stream_options *options, struct skrull_error *err)
 {
@@ -133,8 +136,13 @@ void stream_fallback_saw(struct skrull_stream *stream, const struct skrull_plan 
 {
     struct fallback *fallback = &stream->fallback;
 
-    if (fallback->planner && !local_planner_knows(fallback->planner, plan->uid, plan->revision)) {
+    if (!fallback->planner) {
+        return;
+    }
+    if (!local_planner_knows(fallback->planner, plan->uid, plan->revision)) {
         local_planner_expire(fallback->planner, plan->step);
+        fetch(stream);
+    } else if (plan->step % READ_AGAIN_STEPS == 0) {
         fetch(stream);
     }
 }

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import unittest
 
 import harness
@@ -101,6 +102,31 @@ class Away(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), "flush: ok\n")
         self.assertEqual(process.wait(20), 0)
         daemon.kill()
+
+
+class Stress(unittest.TestCase):
+    def test_threads_share_a_client_while_the_daemon_comes_and_goes(self):
+        daemon = Daemon().start()
+        self.addCleanup(shutil.rmtree, daemon.folder, ignore_errors=True)
+        self.addCleanup(daemon.kill)
+        create(daemon)
+        daemon.close_channels()
+        stress = os.path.join(harness.BUILD, "tests", "integration", "client_stress")
+        process = subprocess.Popen([stress, "a-job", harness.LENGTHS, "5"], stdout=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, SKRULL_SERVER=daemon.address))
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        for _ in range(2):
+            time.sleep(1)
+            daemon.kill()
+            time.sleep(0.7)
+            daemon.start()
+        said = process.stdout.read()
+        self.assertEqual(process.wait(60), 0)
+        figures = dict(figure.split("=") for figure in said.splitlines()[-1].split())
+        self.assertEqual(figures.pop("faults"), "0", said)
+        for name, least in (("plans", 100), ("local", 1), ("calls", 100)):
+            self.assertGreaterEqual(int(figures[name]), least, name)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,57 @@ class Fallback(test_worker.WithJob):
         self.assertEqual(said.splitlines()[-1], "same=19")
 
 
+class Revised(unittest.TestCase):
+    """Revisions of a job, and workers that lose their daemon before or after these begin."""
+
+    def setUp(self):
+        self.daemon = Daemon().start()
+        self.addCleanup(shutil.rmtree, self.daemon.folder, ignore_errors=True)
+        self.addCleanup(self.daemon.kill)
+        create(self.daemon, job(steps=160))
+
+    def workers(self, *options):
+        workers = Workers(self.daemon.address, *LOCAL, *ROOT, *options)
+        self.addCleanup(workers.close)
+        return workers
+
+    def update(self, from_step):
+        message = stubs().job.Job(name="a-job", batch=stubs().job.Batch(bucket_tokens=30000))
+        request = stubs().planner.UpdateJobRequest(job=message, from_step=from_step)
+        request.update_mask.paths.append("batch.bucket_tokens")
+        self.assertEqual(self.daemon.planner().UpdateJob(request).revision, 2)
+        self.daemon.close_channels()
+
+    def test_a_revision_that_was_read_holds_here_too(self):
+        workers = self.workers()
+        workers.wait_for(10)
+        self.update(128) # read again at step 64
+        workers.wait_for(80)
+        self.daemon.kill()
+        self.assertEqual(workers.statuses(), [0] * RANKS, workers.errors())
+        self.assertIn("planning locally", workers.errors([0]))
+        self.daemon.start()
+        planner, ask = self.daemon.planner(), stubs().planner.GetPlanRequest
+        plans = [planner.GetPlan(ask(job="a-job", step=step, data_ranks=range(RANKS))) for step in range(160)]
+        self.daemon.close_channels()
+        self.assertEqual([plan.revision for plan in plans], [1] * 128 + [2] * 32)
+        for rank in range(RANKS):
+            self.assertEqual(step_lines(workers.log(rank)), [(plan.step, plan.digest, plan.ranks[rank].rank_digest)
+                                                             for plan in plans])
+
+    def test_a_revision_that_nobody_heard_of_is_noticed(self):
+        workers = self.workers("--window", "1")
+        workers.wait_for(10)
+        self.update(64)
+        self.daemon.kill()
+        wait_for_words(workers, "planning locally", 1)
+        workers.wait_for(80)
+        self.daemon.start()
+        self.assertEqual(workers.statuses(), [1] * RANKS, workers.errors())
+        for rank in range(RANKS):
+            self.assertRegex(workers.errors([rank]), "did not run the plan|resume_digest")
+
+
 class Truncated(unittest.TestCase):
     def test_no_worker_dies_of_a_truncated_index(self):
         folder = tempfile.mkdtemp(prefix="index-")

@@ -113,8 +113,9 @@ struct skrull_stream_options {
  * back, the stream returns to it at the next step, and what was reported meanwhile is delivered. on_event
  * is told of each change. While plans are made here, give_up_ms ends nothing.
  *
- * A revision that was made after the job was read, and had not begun when the daemon went, is not known
- * here: workers that compare their plan's digests notice, and the daemon then refuses the stream.
+ * The job is read when a connection stands, every 64 steps, and when a revision begins. A revision made
+ * after that, which had not begun when the daemon went, is not known here: workers that compare their plan's
+ * digests notice, and the daemon, back again, refuses the reports or the stream (FAILED_PRECONDITION).
  *
  * An index (.skx) is mapped, and one that is truncated meanwhile would raise SIGBUS. The first stream of a
  * process that plans by itself therefore installs a handler of SIGBUS, by which such a plan fails and the
