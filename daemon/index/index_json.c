@@ -1,10 +1,19 @@
 /* JSON documents: one array, or one object of lists. Thread-safe. */
 #include "index/json.h"
+
+#include <string.h>
+
 #include "index/payload.h"
 
+/* By content, or by name where the content says nothing: a lone number is JSON, too, and no index.
+ */
 static int json_matches(const struct index_source *source)
 {
-    return json_first_byte(source) == '[';
+    const char first = json_first_byte(source);
+    const size_t len = strlen(source->path);
+
+    return first == '[' ||
+           (first != '{' && len > 5 && strcmp(source->path + len - 5, ".json") == 0);
 }
 
 static int json_open_document(const struct index_source *source, struct index_file *ret_file,
