@@ -12,10 +12,12 @@
 
 #include "arena.h"
 #include "codec_json.h"
+#include "codec_reflection.h"
 #include "codec_rpc.h"
 #include "codec_status.h"
 #include "codec_text.h"
 #include "codec_wire.h"
+#include "descriptor_set.h"
 #include "fuzz/fuzz.h"
 
 #define BUDGET_BYTES ((size_t)16 << 20)
@@ -132,6 +134,23 @@ static void run_status(struct arena *arena, struct rpc_bytes bytes)
     }
 }
 
+/* A question about the schema: whatever is asked has an answer, unless it is no question. */
+static void run_reflection(struct arena *arena, struct rpc_bytes bytes)
+{
+    static struct reflection *reflection; /* made once, as a daemon does */
+    struct rpc_bytes response = {0};
+    struct skrull_error err = {0};
+    int rc;
+
+    if (!reflection) {
+        fuzz_check(reflection_new(descriptor_set, descriptor_set_len, &reflection, &err) == 0,
+                   "the schema can be read");
+    }
+    rc = reflection_answer(reflection, arena, bytes, &response, &err);
+    check_error(rc, &err);
+    fuzz_check(rc != 0 || response.len > 0, "an answer is not empty");
+}
+
 static void run_stream_event(struct arena *arena, struct rpc_bytes bytes)
 {
     struct rpc_stream_event event = {0};
@@ -214,7 +233,12 @@ static const run_fn codecs[] = {
 #include "fuzz/rpc_messages.def"
 #undef CODEC
 #undef MESSAGE
-    run_health_check_request, run_plan, run_stream_event, run_plan_text, run_status};
+    run_health_check_request,
+    run_plan,
+    run_stream_event,
+    run_plan_text,
+    run_status,
+    run_reflection};
 
 static const ProtobufCMessageDescriptor *const descriptors[] = {
 #define CODEC(name, type)

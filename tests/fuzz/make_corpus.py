@@ -142,6 +142,11 @@ MESSAGES = {
 }
 # The content of a google.protobuf.Any, whose text form needs to know the types.
 ERROR_INFO = 'reason: "JOB_NOT_FOUND" domain: "skrull" metadata { key: "limit" value: "5" }'
+REFLECTION_TEXTS = [
+    'list_services: ""', 'host: "h" file_by_filename: "skrull/v1/planner.proto"', 'file_by_filename: "no.proto"',
+    'file_containing_symbol: "skrull.v1.PlannerService.GetPlan"', 'file_containing_symbol: "skrull.v1.Order"',
+    'file_containing_extension { containing_type: "skrull.v1.Job" extension_number: 7 }',
+    'all_extension_numbers_of_type: "skrull.v1.Job"', ""]
 JSON_TEXTS = {
     "Job": ['{"name":"job","parallel":{"dp":4,"cp":8},"batch":{"global":256,"bucketTokens":26624},"seed":"42",'
             '"order":"ORDER_SHUFFLE","data":[{"index":"a.txt","weight":0.5}]}',
@@ -173,13 +178,15 @@ def rpc_seeds():
     with open(os.path.join(HERE, "rpc_messages.def"), encoding="utf-8") as table:
         lines = table.read()
     codecs = re.findall(r"^CODEC\((\w+),", lines, re.M) + ["health_check_request", "plan", "stream_event", "plan_text",
-                                                          "status"]
+                                                          "status", "reflection"]
     messages = re.findall(r"^MESSAGE\((\w+)\)", lines, re.M)
     health = {"health_check_request": b"\x0a\x17skrull.v1.PlannerService", "health_check_response": b"\x08\x01"}
     wire = {snake(name): [encode("skrull/v1/planner.proto", "skrull.v1." + name, text) for text in texts]
             for name, texts in MESSAGES.items()}
     special = {"stream_event": wire["stream_plans_response"], "plan_text": [t.encode() for t in JSON_TEXTS["Plan"]],
                "status": [status_seed()],
+               "reflection": [encode("grpc/reflection/v1/reflection.proto", "grpc.reflection.v1.ServerReflectionRequest", text)
+                              for text in REFLECTION_TEXTS],
                **{name: [body] for name, body in health.items()}}
     for i, name in enumerate(codecs):
         bodies = special[name] if name in special else wire[name]
