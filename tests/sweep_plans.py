@@ -30,7 +30,7 @@ GRIDS = ((4, 8), (2, 16), (1, 1), (8, 1), (1, 64), (3, 6))
 BUCKETS = (26624, 13312)
 ALIGNS = (1, 8, 128)
 SHARDS = ("zigzag", "contiguous")
-POLICIES = ("uniform", "round_robin", "skrull")
+POLICIES = ("uniform", "round_robin", "skrull", "joint")
 LOSSES = ("token_mean", "sequence_mean", "none")
 # Counts, order and mix of micro-batches; "exact" is what every policy can keep of a batch of GLOBAL, and more.
 OPTIONS = (
@@ -171,7 +171,8 @@ def run_case(task):
         # What the checker judges only where the plan states it must have been stated.
         if not int(estimate.get("iterationNs", 0)) or not int(estimate.get("boundNs", 0)):
             return title(case) + ": no estimate"
-        if abs(int(estimate["boundNs"]) / 1e6 - report["boundMs"]) > 1e-3 * report["boundMs"]:
+        # The script knows a simple bound; the daemon's is tighter, and never above the time.
+        if not (1 - 1e-3) * report["boundMs"] <= int(estimate["boundNs"]) / 1e6 <= report["iterationMs"] * (1 + 1e-3):
             return title(case) + f": bound {estimate['boundNs']} ns, the script says {report['boundMs']} ms"
         fault = count_fault(content, case) or order_fault(run_case.checker, content, case)
     return title(case) + ": " + fault if fault else ""

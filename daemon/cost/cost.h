@@ -18,5 +18,15 @@ int64_t cost_comp_ns(const struct skrull_cost_model *model, uint32_t length, uin
  * there; 0 costs nothing. */
 int64_t cost_exchange_ns(const struct skrull_cost_model *model, uint64_t tokens);
 
+/* base_ns + t x slope_q20 / 2^20 ns for t tokens. */
+struct cost_line {
+    int64_t base_ns, slope_q20;
+};
+
+/* Lines that cost_exchange_ns never falls below, and never rises above, for t of at least 1, short
+ * of saturation: for proofs about plans. Neither base nor slope is negative. */
+struct cost_line cost_exchange_floor(const struct skrull_cost_model *model);
+struct cost_line cost_exchange_ceiling(const struct skrull_cost_model *model);
+
 /* Fixed cost of a micro-batch on a rank that has work in it. */
 int64_t cost_fixed_ns(const struct skrull_cost_model *model);

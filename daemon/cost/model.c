@@ -170,6 +170,26 @@ int64_t cost_exchange_ns(const struct skrull_cost_model *model, uint64_t tokens)
     return round_ns(model->exchange_ns + model->exchange_ns_per_token * (double)tokens);
 }
 
+/* One nanosecond of slack covers the rounding of a time; one unit of the slope that of the slope.
+ */
+struct cost_line cost_exchange_floor(const struct skrull_cost_model *model)
+{
+    const int64_t base_ns = round_ns(model->exchange_ns);
+
+    return (struct cost_line){
+        .base_ns = base_ns > 2 ? base_ns - 2 : 0,
+        .slope_q20 = (int64_t)(model->exchange_ns_per_token * 1048576.0),
+    };
+}
+
+struct cost_line cost_exchange_ceiling(const struct skrull_cost_model *model)
+{
+    return (struct cost_line){
+        .base_ns = round_ns(model->exchange_ns) + 2,
+        .slope_q20 = (int64_t)(model->exchange_ns_per_token * 1048576.0) + 1,
+    };
+}
+
 int64_t cost_fixed_ns(const struct skrull_cost_model *model)
 {
     return model->fixed_ns;

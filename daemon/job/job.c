@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <skrull/planner.h>
 
@@ -130,6 +131,20 @@ uint64_t job_spec_end(const struct job *job, uint64_t step)
     return end < steps ? end : steps;
 }
 
+/* Steps of a complete spec's effort: a word or a number. */
+static uint64_t effort_steps(const struct skrull_job *spec)
+{
+    const char *effort = spec->effort ? spec->effort : "";
+
+    if (strcmp(effort, "low") == 0) {
+        return SKRULL_EFFORT_LOW;
+    }
+    if (strcmp(effort, "high") == 0) {
+        return SKRULL_EFFORT_HIGH;
+    }
+    return strtoull(effort, NULL, 10); /* 0, and so the default, for that word */
+}
+
 void job_planner_options(const struct skrull_job *spec, struct skrull_planner_options *ret_options)
 {
     *ret_options = (struct skrull_planner_options){
@@ -150,6 +165,7 @@ void job_planner_options(const struct skrull_job *spec, struct skrull_planner_op
         .mix = spec->batch.mix,
         .loss = spec->loss,
         .policy = spec->policy,
+        .effort = effort_steps(spec),
     };
 }
 

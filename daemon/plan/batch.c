@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "cost/cost.h"
 #include "plan/options.h"
+#include "plan/policy.h"
 
 static int check_sequence(const struct skrull_planner_input *input, size_t i,
                           struct skrull_error *err)
@@ -70,6 +71,17 @@ static void fill_item(const struct batch *batch, uint32_t length, struct batch_i
     }
 }
 
+/* Is there a group size at which the sequence fits? */
+static bool fits(const struct batch *batch, uint32_t length, const struct batch_item *item)
+{
+    bool fits_some = item->local_slot != SLOT_NONE || item->shard_slot != SLOT_NONE;
+
+    for (size_t i = batch->degrees.n; i > 0 && !fits_some; i--) {
+        fits_some = slot_of(batch, length, batch->degrees.sizes[i - 1]) != SLOT_NONE;
+    }
+    return fits_some;
+}
+
 /* The most time that a sequence can add to any clock: all of it, alone in its micro-batch. */
 static int64_t most_ns(const struct batch *batch, uint32_t length, const struct batch_item *item)
 {
@@ -91,7 +103,7 @@ static int fill_items(struct batch *batch, struct skrull_error *err)
         const uint32_t length = batch->sequences[i].length;
 
         fill_item(batch, length, &items[i]);
-        if (items[i].local_slot == SLOT_NONE && items[i].shard_slot == SLOT_NONE) {
+        if (!fits(batch, length, &items[i])) {
             return refuse_long(batch, &batch->sequences[i], err);
         }
         total_ns += most_ns(batch, length, &items[i]); /* at most 2^62 and three times 2^53 */
@@ -109,14 +121,16 @@ static int fill_items(struct batch *batch, struct skrull_error *err)
 
 static int set_degrees(struct batch *batch, struct skrull_error *err)
 {
-    struct degrees degrees;
-    const int rc = degrees_of_policy(&batch->options, &degrees, err);
+    const uint32_t cp = batch->options.cp;
+    const int rc = policy_degrees(&batch->options, &batch->degrees, err);
 
     if (rc) {
         return rc;
     }
-    batch->has_local = degrees.sizes[0] == 1;
-    batch->has_shard = degrees.sizes[degrees.n - 1] > 1;
+    batch->has_local = batch->degrees.sizes[0] == 1;
+    for (size_t i = 0; i < batch->degrees.n; i++) {
+        batch->has_shard |= batch->degrees.sizes[i] == cp && cp > 1;
+    }
     return 0;
 }
 

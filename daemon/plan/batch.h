@@ -13,7 +13,7 @@ struct arena;
 
 #define SLOT_NONE INT64_MAX
 
-/* One sequence at the two group sizes that today's policies use. */
+/* One sequence at the group sizes 1 and cp. */
 struct batch_item {
     int64_t local_ns;   /* computation on one rank */
     int64_t shard_ns;   /* computation on each of the cp ranks */
@@ -27,7 +27,8 @@ struct batch {
     const struct skrull_sequence *sequences; /* [n_sequences], ascending sample */
     const struct batch_item *items;          /* [n_sequences] */
     uint32_t n_sequences;
-    bool has_local, has_shard; /* group sizes 1 and cp are allowed; of cp 1 only the first */
+    struct degrees degrees;    /* group sizes that the policy may use */
+    bool has_local, has_shard; /* 1 and cp are among them; of cp 1 only the first */
     struct arena *scratch;     /* freed when the plan is done */
 };
 

@@ -22,7 +22,7 @@ struct degrees {
 int degrees_of_job(const struct skrull_planner_options *options, struct degrees *ret_degrees,
                    struct skrull_error *err);
 
-/* Those of them that today's policies use: 1 and cp, in both modes. INVALID_ARGUMENT: none is left.
- */
+/* Those of them that policies of two sizes use: 1 and cp, in both modes. INVALID_ARGUMENT: none is
+ * left. */
 int degrees_of_policy(const struct skrull_planner_options *options, struct degrees *ret_degrees,
                       struct skrull_error *err);

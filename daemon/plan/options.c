@@ -23,6 +23,7 @@ static void fill_defaults(struct skrull_planner_options *options)
     options->mix = options->mix ? options->mix : SKRULL_MIX_ANY;
     options->shard = options->shard ? options->shard : SKRULL_SHARD_ZIGZAG;
     options->loss = options->loss ? options->loss : SKRULL_LOSS_TOKEN_MEAN;
+    options->effort = options->effort ? options->effort : SKRULL_EFFORT_DEFAULT;
 }
 
 static int check_words(const struct skrull_planner_options *options, struct skrull_error *err)
@@ -108,7 +109,7 @@ int skrull_planner_check_options(const struct skrull_planner_options *options,
     rc = policy_find(options->policy, &policy, err);
     rc = rc ? rc : options_complete(options, &completed, err);
     rc = rc ? rc : degrees_of_job(&completed, &degrees, err);
-    return rc ? rc : degrees_of_policy(&completed, &degrees, err);
+    return rc ? rc : policy_degrees(&completed, &degrees, err);
 }
 
 uint64_t skrull_planner_longest(const struct skrull_planner_options *options)
@@ -117,8 +118,7 @@ uint64_t skrull_planner_longest(const struct skrull_planner_options *options)
     struct degrees degrees;
     uint64_t longest = 0;
 
-    if (options_complete(options, &completed, NULL) ||
-        degrees_of_policy(&completed, &degrees, NULL)) {
+    if (options_complete(options, &completed, NULL) || policy_degrees(&completed, &degrees, NULL)) {
         return 0;
     }
     for (size_t i = 0; i < degrees.n; i++) {

@@ -78,8 +78,7 @@ static int time_plan(const struct skrull_planner_options *options,
     if (rc) {
         return rc;
     }
-    plan->estimate.bound_ns = bound_of_plan(options, &degrees, cost, plan);
-    return 0;
+    return bound_of_plan(options, &degrees, cost, plan, scratch, &plan->estimate.bound_ns, err);
 }
 
 int skrull_planner_evaluate(const struct skrull_planner_options *options,

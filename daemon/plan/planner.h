@@ -5,6 +5,7 @@
  *   options    defaults and ranges        degrees   allowed group sizes
  *   batch      checks, costs and slots, each once
  *   policy     policies.def, policy_*.c: where each sequence goes (gds, dacp, least: shared)
+ *   joint/     the search behind the default policy, from solve.c down
  *   counts     how many micro-batches     order     which of them first
  *   layout     placements -> segments     weights   of the loss
  *   evaluate   the modelled time          bound     what no plan can beat

@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POLICY(policy, text) {.name = #policy, .summary = (text), .place = policy_##policy##_place},
+#define POLICY(policy, which, text)                                                                \
+    {.name = #policy,                                                                              \
+     .summary = (text),                                                                            \
+     .sizes = POLICY_SIZES_##which,                                                                \
+     .place = policy_##policy##_place},
 #define PLANNED(policy) {.name = #policy},
 static const struct policy policies[] = {
 #include "plan/policies.def"
@@ -14,7 +18,7 @@ static const struct policy policies[] = {
 #undef POLICY
 #undef PLANNED
 
-#define POLICY(policy, text) #policy,
+#define POLICY(policy, which, text) #policy,
 #define PLANNED(policy)
 static const char *const names[] = {
 #include "plan/policies.def"
@@ -23,7 +27,7 @@ static const char *const names[] = {
 #undef PLANNED
 
 #define N_POLICIES (sizeof(policies) / sizeof(policies[0]))
-#define DEFAULT_POLICY "skrull"
+#define DEFAULT_POLICY "joint"
 
 const char *const *skrull_planner_policies(void)
 {
@@ -60,4 +64,17 @@ int policy_find(const char *name, const struct policy **ret_policy, struct skrul
         return 0;
     }
     return refuse_unknown(name, err);
+}
+
+int policy_degrees(const struct skrull_planner_options *options, struct degrees *ret_degrees,
+                   struct skrull_error *err)
+{
+    const struct policy *policy = NULL;
+    const int rc = policy_find(options->policy, &policy, err);
+
+    if (rc) {
+        return rc;
+    }
+    return policy->sizes == POLICY_SIZES_ALL ? degrees_of_job(options, ret_degrees, err)
+                                             : degrees_of_policy(options, ret_degrees, err);
 }

@@ -31,18 +31,30 @@ struct placement {
 typedef int (*policy_place_fn)(const struct batch *batch, struct placement *placements,
                                struct skrull_error *err);
 
+/* Which of the job's group sizes a policy uses. */
+enum policy_sizes {
+    POLICY_SIZES_TWO, /* 1 and cp, in both modes */
+    POLICY_SIZES_ALL, /* every one that the job allows */
+};
+
 struct policy {
     const char *name;
     const char *summary;
+    enum policy_sizes sizes;
     policy_place_fn place; /* NULL: a name still to come */
 };
 
-/* The policy of a name; NULL or "" means the default, skrull. INVALID_ARGUMENT: "unknown policy
+/* The policy of a name; NULL or "" means the default, joint. INVALID_ARGUMENT: "unknown policy
  * NAME" or "policy: NAME is not built yet". */
 int policy_find(const char *name, const struct policy **ret_policy, struct skrull_error *err);
 
+/* The group sizes that the policy of `options` (completed) uses. INVALID_ARGUMENT: the policy, or
+ * no size is left. */
+int policy_degrees(const struct skrull_planner_options *options, struct degrees *ret_degrees,
+                   struct skrull_error *err);
+
 /* One of each in policies.def. */
-#define POLICY(name, summary)                                                                      \
+#define POLICY(name, sizes, summary)                                                               \
     int policy_##name##_place(const struct batch *batch, struct placement *placements,             \
                               struct skrull_error *err);
 #define PLANNED(name)

@@ -62,7 +62,9 @@ struct length_list length_list_read(const char *path, uint64_t limit, uint64_t s
     if (list.n == 0) {
         fail(path, "no length within the limit");
     }
-    shuffle(&list, seed);
+    if (seed > 0) {
+        shuffle(&list, seed);
+    }
     return list;
 }
 

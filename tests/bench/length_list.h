@@ -11,8 +11,8 @@ struct length_list {
     size_t n;
 };
 
-/* Reads one integer a line; rows above `limit` are dropped, the rest shuffled by `seed`. Exits on
- * failure: this is for programs. */
+/* Reads one integer a line; rows above `limit` are dropped, the rest shuffled by `seed` (0: as
+ * they are). Exits on failure: this is for programs. */
 struct length_list length_list_read(const char *path, uint64_t limit, uint64_t seed);
 void length_list_free(struct length_list *list);
 

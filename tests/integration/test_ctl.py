@@ -167,7 +167,7 @@ class Plans(Ctl):
 
     def test_make_is_a_plan_of_the_step_and_always_the_same(self):
         plan = json_format.Parse(self.make(3), stubs().plan.Plan())
-        self.assertEqual((plan.job, plan.step, plan.dp, plan.cp, plan.policy), ("a-job", 3, 2, 4, "skrull"))
+        self.assertEqual((plan.job, plan.step, plan.dp, plan.cp, plan.policy), ("a-job", 3, 2, 4, "joint"))
         self.assertEqual([rank.data_rank for rank in plan.ranks], list(range(8)))
         self.assertEqual(self.make(3), self.make(3))
         self.assertNotEqual(self.make(3), self.make(4))
@@ -291,7 +291,7 @@ class Compare(Ctl):
                                          "json"))["estimate"] for step in range(5)]
         times = [int(estimate["iterationNs"]) for estimate in estimates]
         gaps = [time / int(estimate["boundNs"]) - 1 for time, estimate in zip(times, estimates)]
-        row = self.rows("compare", "-f", self.path("job.yaml"), "--steps", "5", "--policies", "skrull")[0]
+        row = self.rows("compare", "-f", self.path("job.yaml"), "--steps", "5", "--policies", "joint")[0]
         self.assertEqual(int(row["mean_ns"]), sum(times) // 5)
         self.assertEqual(int(row["p50_ns"]), sorted(times)[2])
         self.assertAlmostEqual(float(row["gap"]), sum(gaps) / 5, 12)

@@ -89,7 +89,7 @@ class Jobs(unittest.TestCase):
         self.assertRegex(made.uid, "^[0-9a-f]{32}$")
         self.assertEqual(made.revision, 1)
         self.assertEqual(made.info.steps, 100)
-        self.assertEqual(made.policy, "skrull")
+        self.assertEqual(made.policy, "joint")
         self.assertEqual(self.planner.GetJob(self.pb.GetJobRequest(name="cgd")), made)
         self.assertEqual(self.planner.DeleteJob(self.pb.DeleteJobRequest(name="cgd")), self.pb.DeleteJobResponse())
         self.assertEqual(error_of(self.planner.GetJob, self.pb.GetJobRequest(name="cgd")).code(), Code.NOT_FOUND)

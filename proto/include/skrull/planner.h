@@ -37,7 +37,13 @@ struct skrull_planner_options {
     enum skrull_mix mix;                             /* for each policy to keep */
     enum skrull_loss loss;
     const char *policy; /* a name of policies.def */
+    uint64_t effort;    /* search steps of policy joint; 0: SKRULL_EFFORT_DEFAULT */
 };
+
+/* Search steps by name. More are never worse, and never depend on the machine. */
+#define SKRULL_EFFORT_LOW 150
+#define SKRULL_EFFORT_DEFAULT 6100
+#define SKRULL_EFFORT_HIGH 250000
 
 /* What a step costs, opaque (daemon/cost). */
 struct skrull_cost_model;

@@ -180,11 +180,14 @@ static void test_job_open__policy_decides_the_limit(void **state)
     struct job_folder *folder = *state;
 
     job_folder_write(folder, "a.txt", pairs);
-    folder->spec.parallel.cp_mode = SKRULL_CP_MODE_ELASTIC; /* these policies use 1 and CP anyway */
+    folder->spec.parallel.cp_mode = SKRULL_CP_MODE_ELASTIC;
+    folder->spec.policy = "skrull"; /* uses 1 and CP anyway */
     job_folder_expect_refused(folder, SKRULL_ERR_INVALID_ARGUMENT, "longer than 4000 tokens");
     folder->spec.batch.shard = SKRULL_SHARD_CONTIGUOUS;
     folder->spec.batch.align = 128; /* 7 x 128 x 4 */
     job_folder_expect_refused(folder, SKRULL_ERR_INVALID_ARGUMENT, "longer than 3584 tokens");
+    folder->spec.policy = "joint"; /* also both DP ranks together */
+    job_unref(job_folder_open(folder));
 }
 
 static void test_job_open__own_copy_of_the_spec(void **state)

@@ -317,7 +317,7 @@ static void test_job_revise__the_limit_of_creation_stays(void **state)
     assert_int_equal(job_spec(job)->info.limit, FOLDER_LIMIT);
     assert_int_equal(job_spec(job)->info.truncated, 4);
     refuse(job, &(struct skrull_job){.batch.bucket_tokens = 999}, 5,
-           "the longest sequence kept has 4000 tokens, but 999 with cp 4 and policy skrull hold at "
+           "the longest sequence kept has 4000 tokens, but 999 with cp 4 and policy joint hold at "
            "most 3992");
     refuse(job, &(struct skrull_job){.parallel.cp = 3}, 5, "choose a larger batch.bucket_tokens");
     job = revise(job, &(struct skrull_job){.batch.bucket_tokens = 3000}, 5);

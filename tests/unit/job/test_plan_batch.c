@@ -78,7 +78,7 @@ static void test_job_plan_batch__samples_are_places(void **state)
     (void)state;
     assert_string_equal(made->job, "rollouts");
     assert_string_equal(made->uid, "");
-    assert_string_equal(made->policy, "skrull");
+    assert_string_equal(made->policy, "joint");
     assert_int_equal(made->revision, 0);
     assert_int_equal(made->step, 0);
     assert_int_equal(made->epoch, 0);
@@ -182,7 +182,7 @@ static void test_job_plan_batch__over_length(void **state)
     (void)state;
     refuse(&job, &batch,
            "lengths[1]: 2 of the 4 sequences are longer than 4000 tokens, the limit of "
-           "bucket_tokens 1000 with cp 4 and policy skrull; the longest has 9000: set "
+           "bucket_tokens 1000 with cp 4 and policy joint; the longest has 9000: set "
            "data[0].over_length to truncate or drop");
     job.data = &data;
     job.n_data = 1;

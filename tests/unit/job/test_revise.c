@@ -112,7 +112,7 @@ static void test_revise_spec__masks(void **state)
     } cases[] = {
         {{"parallel.dp"}, 1, 4, 1000, 2, "uniform"},
         {{"batch"}, 1, 2, 2000, 1, "uniform"}, /* align is not set: its default */
-        {{"batch.bucket_tokens", "policy"}, 2, 2, 2000, 2, "skrull"},
+        {{"batch.bucket_tokens", "policy"}, 2, 2, 2000, 2, "joint"},
         {{"batch.bucketTokens"}, 1, 2, 2000, 2, "uniform"},
         {{"batch.align"}, 1, 2, 1000, 1, "uniform"},
         {{"parallel.dp", "info", "uid"}, 3, 4, 1000, 2, "uniform"},

@@ -39,14 +39,15 @@ static void test_skrull_planner_check_options__names_the_fault(void **state)
         {{.dp = 4, .cp = 8, .bucket_tokens = 8, .mix = 3}, "batch.mix: 3"},
         {{.dp = 4, .cp = 8, .bucket_tokens = 8, .min_degree = 9}, "min_degree 9"},
         {{.dp = 4, .cp = 8, .bucket_tokens = 8, .policy = "foo"}, "unknown policy foo"},
-        {{.dp = 4, .cp = 8, .bucket_tokens = 8, .policy = "joint"},
-         "policy: joint is not built yet"},
+        {{.dp = 4, .cp = 8, .bucket_tokens = 8, .policy = "packed"},
+         "policy: packed is not built yet"},
         {{.dp = 4,
           .cp = 8,
           .bucket_tokens = 8,
           .cp_mode = SKRULL_CP_MODE_ELASTIC,
           .min_degree = 2,
-          .max_degree = 4},
+          .max_degree = 4,
+          .policy = "skrull"},
          "which the policy uses"},
     };
 
@@ -73,7 +74,13 @@ static void test_skrull_planner_longest__counts_padded_tokens(void **state)
          7168}, /* 7 x 128 a rank */
         {{.dp = 4, .cp = 8, .bucket_tokens = 1000, .align = 128, .max_degree = 1}, 896},
         {{.dp = 4, .cp = 1, .bucket_tokens = 1000}, 1000},
-        {{.dp = 4, .cp = 8, .bucket_tokens = 1000, .cp_mode = SKRULL_CP_MODE_ELASTIC}, 8000},
+        {{.dp = 4, .cp = 8, .bucket_tokens = 1000, .cp_mode = SKRULL_CP_MODE_ELASTIC}, 32000},
+        {{.dp = 4,
+          .cp = 8,
+          .bucket_tokens = 1000,
+          .cp_mode = SKRULL_CP_MODE_ELASTIC,
+          .policy = "skrull"},
+         8000},
         {{.dp = 4, .cp = 8, .bucket_tokens = 1000, .min_degree = 9}, 0},
         {{.dp = 0, .cp = 8, .bucket_tokens = 1000}, 0},
     };

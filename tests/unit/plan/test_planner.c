@@ -110,7 +110,7 @@ static void test_skrull_planner_run__fills_the_head(void **state)
     assert_string_equal(plan->job, "a-job");
     assert_ptr_not_equal(plan->job, fixture.input.job);
     assert_string_equal(plan->uid, "00112233445566778899aabbccddeeff");
-    assert_string_equal(plan->policy, "skrull");
+    assert_string_equal(plan->policy, "joint");
     assert_int_equal(plan->revision, 3);
     assert_int_equal(plan->planner_version, SKRULL_PLANNER_VERSION);
     assert_int_equal(plan->step, 7);

@@ -14,14 +14,14 @@
 
 static void test_skrull_planner_policies__lists_what_is_built(void **state)
 {
-    static const char *const wanted[] = {"uniform", "round_robin", "skrull"};
+    static const char *const wanted[] = {"uniform", "round_robin", "skrull", "joint"};
     const char *const *names = skrull_planner_policies();
 
     (void)state;
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         assert_string_equal(names[i], wanted[i]);
     }
-    assert_null(names[3]);
+    assert_null(names[4]);
 }
 
 static void test_policy_find__every_listed_name(void **state)
@@ -39,22 +39,22 @@ static void test_policy_find__every_listed_name(void **state)
     }
 }
 
-static void test_policy_find__default_is_skrull(void **state)
+static void test_policy_find__default_is_joint(void **state)
 {
     const struct policy *policy = NULL;
 
     (void)state;
     assert_int_equal(policy_find(NULL, &policy, NULL), 0);
-    assert_string_equal(policy->name, "skrull");
+    assert_string_equal(policy->name, "joint");
     assert_int_equal(policy_find("", &policy, NULL), 0);
-    assert_string_equal(policy->name, "skrull");
+    assert_string_equal(policy->name, "joint");
 }
 
 static void test_policy_find__names_to_come(void **state)
 {
-    static const char *const names[] = {"joint",          "packed",        "sorted", "wlb",
-                                        "karmarkar_karp", "dynamic_cp",    "flexsp", "libra",
-                                        "chunkflow",      "sparse_balance"};
+    static const char *const names[] = {"packed",         "sorted",     "wlb",
+                                        "karmarkar_karp", "dynamic_cp", "flexsp",
+                                        "libra",          "chunkflow",  "sparse_balance"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -77,7 +77,7 @@ static void test_policy_find__unknown_name(void **state)
     (void)state;
     assert_int_equal(policy_find("Skrull", &policy, &err), SKRULL_ERR_INVALID_ARGUMENT);
     assert_string_equal(err.message,
-                        "unknown policy Skrull, there are: uniform, round_robin, skrull");
+                        "unknown policy Skrull, there are: uniform, round_robin, skrull, joint");
 }
 
 /* DP rank i takes the i-th run of ceil(7 / 3) samples; the last one gets what is left. */
@@ -114,7 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_skrull_planner_policies__lists_what_is_built),
         cmocka_unit_test(test_policy_find__every_listed_name),
-        cmocka_unit_test(test_policy_find__default_is_skrull),
+        cmocka_unit_test(test_policy_find__default_is_joint),
         cmocka_unit_test(test_policy_find__names_to_come),
         cmocka_unit_test(test_policy_find__unknown_name),
         cmocka_unit_test(test_policy_uniform_place__deals_runs),

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -61,9 +63,38 @@ static void test_sort_by_length__of_one_and_of_equals(void **state)
     fixture_deinit(&fixture);
 }
 
+/* Bare lengths come out as qsort would have them. */
+static int compare_lengths(const void *left, const void *right)
+{
+    const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static void test_sort_lengths__ascend_at_every_byte(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 1, 1, 1000);
+    for (unsigned bits = 1; bits <= 32; bits++) {
+        uint32_t lengths[300], wanted[300];
+
+        for (size_t k = 0; k < 300; k++) {
+            lengths[k] = fixture_random(&fixture, UINT32_MAX) >> (32 - bits);
+        }
+        memcpy(wanted, lengths, sizeof(wanted));
+        qsort(wanted, 300, sizeof(wanted[0]), compare_lengths);
+        assert_int_equal(sort_lengths(lengths, 300, fixture.scratch), 0);
+        assert_memory_equal(lengths, wanted, sizeof(wanted));
+    }
+    fixture_deinit(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sort_lengths__ascend_at_every_byte),
         cmocka_unit_test(test_sort_by_length__is_stable_at_every_byte),
         cmocka_unit_test(test_sort_by_length__of_one_and_of_equals),
     };

@@ -79,7 +79,7 @@ static void test_job_complete__defaults(void **state)
     assert_int_equal(job.last_batch, SKRULL_LAST_BATCH_DROP);
     assert_int_equal(job.loss, SKRULL_LOSS_TOKEN_MEAN);
     assert_string_equal(job.effort, "default");
-    assert_string_equal(job.policy, "skrull");
+    assert_string_equal(job.policy, "joint");
     assert_null(job.model.config);
 }
 

@@ -327,7 +327,7 @@ static const struct text_row texts[] = {
     {"data.format", "auto", 63, false, false, true},
     {"data.column", NULL, 255, false, false, true},
     {"effort", "default", 63, false, false, false},
-    {"policy", "skrull", 63, false, false, true},
+    {"policy", "joint", 63, false, false, true},
 };
 
 static void test_job_scalar_store__every_text(void **state)
