@@ -53,17 +53,18 @@ static inline size_t ref_stride(size_t stride, size_t dense)
     return stride ? stride : dense;
 }
 
-/* e^x to 2 units in the last place; 0 below -87.3, clamped above 88. Cephes' expf (netlib), without
- * branches, so that loops over it vectorise. */
+/* e^x to 2 units in the last place; 0 below -87.3, clamped above 88, NaN of NaN. Cephes' expf
+ * (netlib), without branches, so that loops over it vectorise. */
 static inline float ref_exp(float x)
 {
     const float magic = 12582912.0F; /* 1.5 x 2^23: adding it rounds to a whole number */
-    float y = x > 88.0F ? 88.0F : x, n, r, p;
+    float y = x > 88.0F ? 88.0F : x, whole = x < 88.0F ? x : 88.0F; /* NaN: y is NaN, whole is 88 */
+    float n, r, p, scale;
     uint32_t bits;
-    float scale;
 
     y = y < -87.3F ? -87.3F : y;
-    n = (y * 1.44269504088896341F + magic) - magic;
+    whole = whole < -87.3F ? -87.3F : whole;
+    n = (whole * 1.44269504088896341F + magic) - magic;
     r = (y - n * 0.693359375F) - n * -2.12194440e-4F;
     p = 1.9875691500e-4F;
     p = p * r + 1.3981999507e-3F;

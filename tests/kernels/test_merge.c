@@ -148,7 +148,7 @@ static void merged_init(struct merged *m)
         m->part_lse[1][i] = (double)(*at++ * 3);
         m->dlse[i] = *at++;
     }
-    m->part_lse[1][2] = -INFINITY;
+    m->part_lse[1][2] = -HUGE_VAL;
     free(values);
 }
 

@@ -83,8 +83,8 @@ static void test_swiglu__is_its_definition_and_slope(void **state)
 
 /* out = down (silu(gate x) * up x), gate and up in one tensor of twice the width. */
 #define ROWS 4
-#define WIDTH 6
-#define HIDDEN 10
+#define WIDTH 5
+#define HIDDEN 6
 
 struct mlp {
     double x[ROWS * WIDTH], in_weight[2 * HIDDEN * WIDTH], down[WIDTH * HIDDEN];

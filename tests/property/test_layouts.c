@@ -267,6 +267,7 @@ static const struct skrull_layout_group *peer_group(const struct layouts *layout
                                                     const struct skrull_layout **ret_peer)
 {
     const struct skrull_layout *peer = layout_of(layouts, rank, layout->i_micro_batch);
+    bool has_group = false;
 
     for (uint32_t g = 0; g < peer->n_groups; g++) {
         if (peer->groups[g].size == group->size) {
@@ -274,7 +275,7 @@ static const struct skrull_layout_group *peer_group(const struct layouts *layout
             return &peer->groups[g];
         }
     }
-    HOLD(layouts, !"a member has the group too");
+    HOLD(layouts, has_group);
     return NULL;
 }
 
