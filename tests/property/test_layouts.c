@@ -18,6 +18,7 @@
 
 #include <skrull/layout.h>
 
+#include "arena.h"
 #include "property/random_case.h"
 
 static struct random_rounds rounds;
@@ -472,10 +473,143 @@ static void test_layouts__hold_together_for_every_policy(void **state)
     }
 }
 
+#define MAX_MICRO_BATCHES 4
+
+/* Where a scattered sequence goes. */
+struct spot {
+    uint32_t i_sequence, i_micro_batch, group_first, group_size;
+};
+
+/* Larger groups first, then samples ascending: i_sequence ascends with them. */
+static int compare_spots(const void *a, const void *b)
+{
+    const struct spot *x = a, *y = b;
+
+    if (x->group_size != y->group_size) {
+        return x->group_size < y->group_size ? 1 : -1;
+    }
+    return x->i_sequence < y->i_sequence ? -1 : x->i_sequence > y->i_sequence;
+}
+
+/* Sizes of the elastic chain: prime factors of cp ascending, then those of dp. */
+static uint32_t chain_of(uint32_t dp, uint32_t cp, uint32_t *sizes)
+{
+    uint32_t left[2] = {cp, dp}, n = 1;
+
+    sizes[0] = 1;
+    for (uint32_t side = 0; side < 2; side++) {
+        for (uint32_t prime = 2; left[side] > 1; prime++) {
+            for (; left[side] % prime == 0; left[side] /= prime, n++) {
+                sizes[n] = sizes[n - 1] * prime;
+            }
+        }
+    }
+    return n;
+}
+
+static void scatter_spots(struct random_case *random, struct spot *spots)
+{
+    uint32_t dp = random->input.options.dp, cp = random->input.options.cp;
+    uint32_t sizes[32], n_sizes = chain_of(dp, cp, sizes);
+
+    for (uint32_t i = 0; i < random->input.n_sequences; i++) {
+        uint32_t size = sizes[random_below(&random->state, n_sizes)];
+
+        spots[i].i_sequence = i;
+        spots[i].i_micro_batch = random_below(&random->state, MAX_MICRO_BATCHES);
+        spots[i].group_size = size;
+        spots[i].group_first = random_below(&random->state, dp * cp / size) * size;
+    }
+    qsort(spots, random->input.n_sequences, sizeof(*spots), compare_spots);
+}
+
+/* Appends the segments of one rank and micro-batch. */
+static void scatter_micro_batch(const struct random_case *random, const struct spot *spots,
+                                struct skrull_plan *plan, uint32_t rank, uint32_t i_micro_batch)
+{
+    const struct skrull_planner_options *options = &random->input.options;
+    struct skrull_micro_batch *micro_batch = &plan->micro_batches[plan->n_micro_batches++];
+
+    micro_batch->first_segment = plan->n_segments;
+    for (size_t i = 0; i < random->input.n_sequences; i++) {
+        const struct skrull_sequence *sequence = &random->input.sequences[spots[i].i_sequence];
+        struct skrull_segment *segments = &plan->segments[plan->n_segments];
+        uint32_t n = skrull_slot_segments(spots[i].group_size, options->shard);
+
+        if (spots[i].i_micro_batch != i_micro_batch ||
+            rank - spots[i].group_first >= spots[i].group_size) {
+            continue;
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            segments[k] = (struct skrull_segment){.sample = sequence->sample,
+                                                  .index = sequence->index,
+                                                  .dataset = sequence->dataset,
+                                                  .sequence_length = sequence->length,
+                                                  .group_first = spots[i].group_first,
+                                                  .group_size = spots[i].group_size,
+                                                  .loss_weight = 1.0 / (spots[i].i_sequence + 1)};
+        }
+        skrull_slot_cut(sequence->length, spots[i].group_size, rank - spots[i].group_first,
+                        options->align, options->shard, segments);
+        plan->n_segments += n;
+    }
+    micro_batch->n_segments = (uint32_t)(plan->n_segments - micro_batch->first_segment);
+    micro_batch->dummy = micro_batch->n_segments == 0;
+}
+
+static struct skrull_plan *scatter(struct random_case *random)
+{
+    uint32_t n_ranks = random->input.options.dp * random->input.options.cp;
+    struct arena *arena = arena_new(SIZE_MAX);
+    struct skrull_plan *plan = arena ? ARENA_NEW(arena, struct skrull_plan) : NULL;
+    struct spot *spots = calloc(random->input.n_sequences, sizeof(*spots));
+
+    if (!plan || !spots) {
+        fail_msg("out of memory");
+        return NULL;
+    }
+    plan->arena = arena;
+    plan->dp = random->input.options.dp;
+    plan->cp = random->input.options.cp;
+    plan->n_ranks = n_ranks;
+    plan->ranks = ARENA_ARRAY(arena, struct skrull_rank, n_ranks);
+    plan->micro_batches =
+        ARENA_ARRAY(arena, struct skrull_micro_batch, (size_t)n_ranks * MAX_MICRO_BATCHES);
+    plan->segments =
+        ARENA_ARRAY(arena, struct skrull_segment, 2 * (size_t)n_ranks * random->input.n_sequences);
+    assert_true(plan->ranks && plan->micro_batches && plan->segments);
+    scatter_spots(random, spots);
+    for (uint32_t rank = 0; rank < n_ranks; rank++) {
+        plan->ranks[rank].data_rank = rank;
+        plan->ranks[rank].n_micro_batches = MAX_MICRO_BATCHES;
+        plan->ranks[rank].first_micro_batch = plan->n_micro_batches;
+        for (uint32_t m = 0; m < MAX_MICRO_BATCHES; m++) {
+            scatter_micro_batch(random, spots, plan, rank, m);
+        }
+    }
+    free(spots);
+    return plan;
+}
+
+static void test_layouts__hold_together_on_scattered_groups(void **state)
+{
+    (void)state;
+    for (uint64_t round = rounds.first; round < rounds.end; round++) {
+        struct random_case *random = random_case_new(&rounds, round, "skrull");
+        struct skrull_plan *plan = scatter(random);
+        struct layouts layouts = {.random = random, .plan = plan};
+
+        hold_all(&layouts);
+        skrull_plan_free(plan);
+        random_case_free(random);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts__hold_together_for_every_policy),
+        cmocka_unit_test(test_layouts__hold_together_on_scattered_groups),
     };
 
     rounds = random_rounds_get(argc > 1 ? strtoull(argv[1], NULL, 10) : 100);
