@@ -1,6 +1,6 @@
 /*
- * GetPlan. A plan above the daemon's limit for one message is asked for in halves, and those in
- * halves, until they pass; the parts are put together again. Any thread.
+ * GetPlan and PlanBatch. A plan above the daemon's limit for one message is asked for in halves,
+ * and those in halves, until they pass; the parts are put together again. Any thread.
  */
 #include <skrull/client.h>
 
@@ -19,10 +19,12 @@ struct parts {
     size_t n_plans, capacity;
 };
 
+/* What is asked for, but for the ranks. */
 struct plan_request {
     struct skrull_client *client;
-    const char *job;
+    const char *job; /* GetPlan */
     uint64_t step;
+    const struct rpc_plan_batch *batch; /* PlanBatch; NULL: GetPlan */
 };
 
 static void parts_free(struct parts *parts)
@@ -67,29 +69,49 @@ static bool holds_ranks(const struct skrull_plan *plan, const uint32_t *ranks, s
     return true;
 }
 
-/* One message's worth: `ranks` ([n_ranks] ascending; 0: all). */
-static int fetch(const struct plan_request *want, uint32_t *ranks, size_t n_ranks,
-                 struct skrull_plan **ret_plan, struct skrull_error *err)
+/* Packs the request for `ranks` ([n_ranks], 0: all) and calls. */
+static int ask(const struct plan_request *want, uint32_t *ranks, size_t n_ranks,
+               struct rpc_bytes *ret_reply, struct skrull_error *err)
 {
     struct arena *arena = arena_new(UNARY_REQUEST_BUDGET);
-    const struct rpc_get_plan get = {
-        .job = want->job, .step = want->step, .data_ranks = ranks, .n_data_ranks = n_ranks};
-    struct rpc_bytes request, reply = {0};
-    struct skrull_plan *plan = NULL;
+    const char *method = want->batch ? UNARY_METHOD("PlanBatch") : UNARY_METHOD("GetPlan");
+    struct rpc_bytes request;
     int r;
 
     if (!arena) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for a call");
     }
-    r = codec_get_plan_request_pack(arena, &get, &request, err);
-    if (r == 0) {
-        r = unary_call(want->client, UNARY_METHOD("GetPlan"), request, &reply, err);
+    if (want->batch) {
+        struct rpc_plan_batch batch = *want->batch;
+
+        batch.data_ranks = ranks;
+        batch.n_data_ranks = n_ranks;
+        r = codec_plan_batch_request_pack(arena, &batch, &request, err);
+    } else {
+        const struct rpc_get_plan get = {
+            .job = want->job, .step = want->step, .data_ranks = ranks, .n_data_ranks = n_ranks};
+
+        r = codec_get_plan_request_pack(arena, &get, &request, err);
     }
+    if (r == 0) {
+        r = unary_call(want->client, method, request, ret_reply, err);
+    }
+    arena_free(arena);
+    return r;
+}
+
+/* One message's worth: `ranks` ([n_ranks] ascending; 0: all). */
+static int fetch(const struct plan_request *want, uint32_t *ranks, size_t n_ranks,
+                 struct skrull_plan **ret_plan, struct skrull_error *err)
+{
+    struct rpc_bytes reply = {0};
+    struct skrull_plan *plan = NULL;
+    int r = ask(want, ranks, n_ranks, &reply, err);
+
     if (r == 0) {
         r = codec_plan_unpack(reply, &plan, err);
     }
     unary_reply_free(&reply);
-    arena_free(arena);
     if (r < 0) {
         return r;
     }
@@ -103,6 +125,12 @@ static int fetch(const struct plan_request *want, uint32_t *ranks, size_t n_rank
     return 0;
 }
 
+/* Would less do? A daemon that is busy says so with the same code. */
+static bool is_too_large(int result, const struct skrull_error *err)
+{
+    return result == SKRULL_ERR_RESOURCE_EXHAUSTED && (!err || err->reason != SKRULL_REASON_BUSY);
+}
+
 /* Fetches `ranks` ([n_ranks] ascending) in as few messages as pass. Depth: log2 of the ranks. */
 static int fetch_halves(const struct plan_request *want, uint32_t *ranks, size_t n_ranks,
                         struct parts *parts, struct skrull_error *err)
@@ -113,7 +141,7 @@ static int fetch_halves(const struct plan_request *want, uint32_t *ranks, size_t
     if (r == 0) {
         return parts_add(parts, plan, err);
     }
-    if (r != SKRULL_ERR_RESOURCE_EXHAUSTED || n_ranks < 2) {
+    if (!is_too_large(r, err) || n_ranks < 2) {
         return r;
     }
     r = fetch_halves(want, ranks, n_ranks / 2, parts, err);
@@ -193,7 +221,7 @@ static int fetch_all(const struct plan_request *want, struct parts *parts, struc
     struct skrull_plan *plan;
     int r = fetch(want, NULL, 0, &plan, err);
 
-    if (r == SKRULL_ERR_RESOURCE_EXHAUSTED) {
+    if (is_too_large(r, err)) {
         return fetch_grid(want, parts, err);
     }
     if (r < 0) {
@@ -213,24 +241,17 @@ static int join(struct parts *parts, struct skrull_plan **ret_plan, struct skrul
     return plan_merge(parts->plans, parts->n_plans, ret_plan, err);
 }
 
-int skrull_client_get_plan(struct skrull_client *client, const char *job, uint64_t step,
-                           const uint32_t *ranks, size_t n_ranks, struct skrull_plan **ret_plan,
-                           struct skrull_error *err)
+/* Puts the parts together and verifies the whole; frees them. `result`: of fetching them. */
+static int finish(struct parts *parts, int result, struct skrull_plan **ret_plan,
+                  struct skrull_error *err)
 {
-    const struct plan_request want = {.client = client, .job = job, .step = step};
-    struct parts parts = {0};
     struct skrull_plan *plan = NULL;
-    int r;
+    int r = result;
 
-    if (n_ranks) {
-        r = fetch_named(&want, ranks, n_ranks, &parts, err);
-    } else {
-        r = fetch_all(&want, &parts, err);
-    }
     if (r == 0) {
-        r = join(&parts, &plan, err);
+        r = join(parts, &plan, err);
     }
-    parts_free(&parts);
+    parts_free(parts);
     if (r == 0) {
         r = plan_verify_digests(plan, err);
     }
@@ -240,4 +261,39 @@ int skrull_client_get_plan(struct skrull_client *client, const char *job, uint64
     }
     *ret_plan = plan;
     return 0;
+}
+
+int skrull_client_get_plan(struct skrull_client *client, const char *job, uint64_t step,
+                           const uint32_t *ranks, size_t n_ranks, struct skrull_plan **ret_plan,
+                           struct skrull_error *err)
+{
+    const struct plan_request want = {.client = client, .job = job, .step = step};
+    struct parts parts = {0};
+    int r;
+
+    if (n_ranks) {
+        r = fetch_named(&want, ranks, n_ranks, &parts, err);
+    } else {
+        r = fetch_all(&want, &parts, err);
+    }
+    return finish(&parts, r, ret_plan, err);
+}
+
+int skrull_client_plan_batch(struct skrull_client *client, const struct skrull_job *job,
+                             const struct skrull_batch *batch, struct skrull_plan **ret_plan,
+                             struct skrull_error *err)
+{
+    /* The codec only reads them, but its struct is the one that decoding fills. */
+    const struct rpc_plan_batch request = {
+        .job = (struct skrull_job *)(uintptr_t)job,
+        .lengths = (uint32_t *)(uintptr_t)batch->lengths,
+        .loss_tokens = (uint32_t *)(uintptr_t)batch->loss_tokens,
+        .n_lengths = batch->n,
+        .n_loss_tokens = batch->loss_tokens ? batch->n : 0,
+    };
+    const struct plan_request want = {.client = client, .job = job->name, .batch = &request};
+    struct parts parts = {0};
+    int r = fetch_all(&want, &parts, err);
+
+    return finish(&parts, r, ret_plan, err);
 }

@@ -30,7 +30,7 @@
 #include "tag_order.h"
 
 #define ARMED_REQUESTS 16
-#define DECODE_BUDGET_BYTES ((size_t)8 << 20)
+#define DECODE_BUDGET_FACTOR 8 /* bytes of memory for a byte of the wire: real ones take 1 to 4 */
 
 struct call {
     struct call_slot *slot;
@@ -329,6 +329,11 @@ struct arena *call_arena(const struct call *call)
     return call->arena;
 }
 
+bool call_is_over(const struct call *call)
+{
+    return call->is_closed;
+}
+
 void call_forget_request(struct call *call)
 {
     grpc_slice_unref(call->request);
@@ -343,7 +348,9 @@ static int read_request(struct call *call, struct skrull_error *err)
 {
     grpc_byte_buffer_reader reader;
 
-    call->arena = arena_new(DECODE_BUDGET_BYTES);
+    size_t max_bytes = call->slot->method->max_request_bytes;
+
+    call->arena = arena_new(DECODE_BUDGET_FACTOR * max_bytes);
     if (!call->arena) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
@@ -354,10 +361,10 @@ static int read_request(struct call *call, struct skrull_error *err)
     grpc_byte_buffer_reader_destroy(&reader);
     grpc_byte_buffer_destroy(call->payload);
     call->payload = NULL;
-    if (GRPC_SLICE_LENGTH(call->request) > SERVER_MAX_REQUEST_BYTES) {
+    if (GRPC_SLICE_LENGTH(call->request) > max_bytes) {
         return skrull_error_because(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                    SKRULL_REASON_REQUEST_TOO_LARGE, SERVER_MAX_REQUEST_BYTES,
-                                    "the request has more than %d bytes", SERVER_MAX_REQUEST_BYTES);
+                                    SKRULL_REASON_REQUEST_TOO_LARGE, max_bytes,
+                                    "the request has more than %zu bytes", max_bytes);
     }
     return 0;
 }

@@ -23,6 +23,9 @@ struct rpc_bytes call_request(const struct call *call);
 struct arena *call_arena(const struct call *call);
 void call_forget_request(struct call *call);
 
+/* Has the client gone? What is not begun yet is not worth beginning then. */
+bool call_is_over(const struct call *call);
+
 /* Ends a unary call well; the bytes are copied. */
 void call_reply(struct call *call, struct rpc_bytes reply);
 

@@ -13,6 +13,7 @@ void rpc_list_jobs(struct rpc_ctx *ctx, struct call *call);
 void rpc_update_job(struct rpc_ctx *ctx, struct call *call);
 void rpc_delete_job(struct rpc_ctx *ctx, struct call *call);
 void rpc_get_plan(struct rpc_ctx *ctx, struct call *call);
+void rpc_plan_batch(struct rpc_ctx *ctx, struct call *call);
 void rpc_stream_plans(struct rpc_ctx *ctx, struct call *call);
 void rpc_report_steps(struct rpc_ctx *ctx, struct call *call);
 void rpc_describe_index(struct rpc_ctx *ctx, struct call *call);

@@ -5,7 +5,8 @@
 #include "rpc/health.h"
 
 const struct method method_table[] = {
-#define X(service, method, handler) {"/" service "/" #method, #method, handler},
+#define X(service, method, handler, max_bytes)                                                     \
+    {"/" service "/" #method, #method, handler, max_bytes},
 #include "rpc/methods.def"
 #undef X
 };

@@ -6,6 +6,7 @@
 #include "job/job.h"
 #include "job/pipeline.h"
 
+struct batch_op;
 struct create_op;
 struct health;
 struct loop;
@@ -13,6 +14,13 @@ struct plan_streams;
 struct registry;
 struct serial;
 struct store;
+
+/* PlanBatch: what runs and what waits. */
+struct plan_batches {
+    struct batch_op *first, *last; /* waiting */
+    uint32_t n_running;
+    size_t n_bytes; /* of all requests, running or waiting */
+};
 
 struct rpc_ctx {
     struct loop *loop;
@@ -24,5 +32,6 @@ struct rpc_ctx {
     struct health *health;
     struct plan_streams *streams;
     struct reflector *reflector; /* NULL: reflection is off */
+    struct plan_batches batches;
     struct create_op *creates_waiting; /* for another creation of the same name to end */
 };

@@ -14,10 +14,8 @@
 #include "rpc/call.h"
 #include "rpc/handlers.h"
 #include "rpc/hub.h"
+#include "rpc/plan_reply.h"
 #include "rpc/rpc_ctx.h"
-
-#define MAX_REPLY_BYTES ((size_t)3 << 20) /* clients take 4 MiB by default */
-#define ENCODE_BUDGET_BYTES ((size_t)64 << 20)
 
 struct get_plan_op {
     struct pipeline_wait wait;
@@ -42,13 +40,6 @@ static void finish(struct get_plan_op *op, const struct skrull_error *err)
     free(op);
 }
 
-static int too_large(struct skrull_error *err)
-{
-    return skrull_error_because(
-        err, SKRULL_ERR_RESOURCE_EXHAUSTED, SKRULL_REASON_PLAN_TOO_LARGE, MAX_REPLY_BYTES,
-        "the plan has more than %zu bytes: ask by data_ranks, a part at a time", MAX_REPLY_BYTES);
-}
-
 /* A plan's ranks are what its messages hold, so their size is known before anything is encoded. */
 static int check_size(const struct get_plan_op *op, struct skrull_error *err)
 {
@@ -66,8 +57,8 @@ static int check_size(const struct get_plan_op *op, struct skrull_error *err)
                                     (unsigned long long)op->request.step, i_rank);
         }
         len += planned->messages[i_rank]->len;
-        if (len > MAX_REPLY_BYTES) {
-            return too_large(err);
+        if (len > PLAN_REPLY_MAX_BYTES) {
+            return plan_reply_too_large(err);
         }
     }
     return 0;
@@ -76,12 +67,9 @@ static int check_size(const struct get_plan_op *op, struct skrull_error *err)
 static void work(void *arg)
 {
     struct get_plan_op *op = (struct get_plan_op *)arg;
-    int code = codec_plan_pack(op->arena, op->planned->plan, op->request.data_ranks,
+    int code = plan_reply_pack(op->arena, op->planned->plan, op->request.data_ranks,
                                op->request.n_data_ranks, &op->reply, &op->err);
 
-    if (code == 0 && op->reply.len > MAX_REPLY_BYTES) {
-        code = too_large(&op->err);
-    }
     if (code < 0) {
         op->err.code = code;
     }
@@ -107,18 +95,11 @@ static void on_planned(void *arg, struct planned *planned, const struct skrull_e
         finish(op, &op->err);
         return;
     }
-    op->arena = arena_new(ENCODE_BUDGET_BYTES);
+    op->arena = arena_new(PLAN_REPLY_BUDGET);
     if (!op->arena || loop_work(op->ctx->loop, work, work_done, op) < 0) {
         (void)skrull_error_set(&op->err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
         finish(op, &op->err);
     }
-}
-
-static int compare_ranks(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
 }
 
 /* Ranges; and the ranks become ascending and unique, as a plan has them. */
@@ -127,7 +108,6 @@ static int check_request(const struct registry_entry *entry, struct rpc_get_plan
 {
     const struct skrull_job *spec = entry->spec;
     uint64_t n_ranks;
-    size_t n_unique = 0;
     struct job *job;
     int code = registry_entry_job(entry, &job, err);
 
@@ -141,25 +121,7 @@ static int check_request(const struct registry_entry *entry, struct rpc_get_plan
             "step: %llu is past the end, job %s has %llu steps", (unsigned long long)request->step,
             spec->name, (unsigned long long)spec->info.steps);
     }
-    if (request->n_data_ranks > 0) {
-        qsort(request->data_ranks, request->n_data_ranks, sizeof(request->data_ranks[0]),
-              compare_ranks);
-    }
-    for (size_t i = 0; i < request->n_data_ranks; i++) {
-        uint32_t rank = request->data_ranks[i];
-
-        if (rank >= n_ranks) {
-            return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                        SKRULL_REASON_DATA_RANK_OUT_OF_RANGE, n_ranks,
-                                        "data_ranks: %u is out of range, 0 to %llu are allowed",
-                                        rank, (unsigned long long)(n_ranks - 1));
-        }
-        if (n_unique == 0 || request->data_ranks[n_unique - 1] != rank) {
-            request->data_ranks[n_unique++] = rank;
-        }
-    }
-    request->n_data_ranks = n_unique;
-    return 0;
+    return plan_reply_ranks(request->data_ranks, &request->n_data_ranks, n_ranks, err);
 }
 
 void rpc_get_plan(struct rpc_ctx *ctx, struct call *call)

@@ -6,9 +6,6 @@
 
 #include <skrull/error.h>
 
-/* A job of 1,024 data sets fits, and so does a batch of reports. */
-#define SERVER_MAX_REQUEST_BYTES (1 << 20)
-
 struct cq;
 struct rpc_ctx;
 struct server;

@@ -7,6 +7,7 @@
 #include "rpc/status.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "arena.h"
@@ -37,13 +38,17 @@ grpc_slice status_details(const struct skrull_error *err)
     return grpc_slice_from_copied_buffer(message, strnlen(message, SKRULL_ERROR_MESSAGE_SIZE));
 }
 
+static bool is_for_now(const struct skrull_error *err)
+{
+    return err->reason == SKRULL_REASON_DRAINING || err->reason == SKRULL_REASON_BUSY;
+}
+
 size_t status_metadata(const struct skrull_error *err, const char *method,
                        grpc_metadata *ret_metadata)
 {
     const struct rpc_status status = {.code = status_code(err),
                                       .method = method,
-                                      .retry_ms =
-                                          err->reason == SKRULL_REASON_DRAINING ? RETRY_MS : 0,
+                                      .retry_ms = is_for_now(err) ? RETRY_MS : 0,
                                       .max_bytes = MAX_DETAILS};
     struct arena *arena = arena_new(DETAILS_BUDGET);
     struct rpc_bytes bytes;

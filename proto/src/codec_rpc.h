@@ -18,7 +18,8 @@
 
 struct arena;
 
-#define RPC_MAX_ENTRIES ((size_t)65536) /* of any list */
+#define RPC_MAX_ENTRIES ((size_t)65536)   /* of any list */
+#define RPC_MAX_LENGTHS ((size_t)1 << 20) /* but of a batch's lengths and loss tokens */
 
 struct rpc_bytes {
     const uint8_t *data;
@@ -61,6 +62,14 @@ struct rpc_get_plan {
     uint64_t step;
     uint32_t *data_ranks; /* [n_data_ranks], 0: all */
     size_t n_data_ranks;
+};
+
+struct rpc_plan_batch {
+    struct skrull_job *job;
+    uint32_t *lengths;     /* [n_lengths] */
+    uint32_t *loss_tokens; /* [n_loss_tokens] */
+    uint32_t *data_ranks;  /* [n_data_ranks], 0: all */
+    size_t n_lengths, n_loss_tokens, n_data_ranks;
 };
 
 struct rpc_stream_plans {
@@ -137,6 +146,7 @@ RPC_CODEC(delete_job_request, struct rpc_name)
 RPC_CODEC(list_jobs_request, struct rpc_list_jobs)
 RPC_CODEC(list_jobs_response, struct rpc_job_page)
 RPC_CODEC(get_plan_request, struct rpc_get_plan)
+RPC_CODEC(plan_batch_request, struct rpc_plan_batch)
 RPC_CODEC(stream_plans_request, struct rpc_stream_plans)
 RPC_CODEC(report_steps_request, struct rpc_report_steps)
 RPC_CODEC(report_steps_response, uint64_t)

@@ -324,21 +324,50 @@ static void probe_fallback(struct skrull_client *client, const char *job)
     (void)printf("same=%d\n", n_same);
 }
 
+/* A small batch in one message, one that takes many, and one that is none; by the settings of a
+ * job of the daemon. */
+static void probe_plan_batch(struct skrull_client *client, const char *job)
+{
+    static const size_t sizes[] = {5, 30000, 0};
+    static uint32_t lengths[30000], loss_tokens[30000];
+    struct skrull_job *spec;
+    struct skrull_error err;
+
+    if (skrull_client_get_job(client, job, &spec, &err) < 0) {
+        exit(1);
+    }
+    for (uint32_t i = 0; i < 30000; i++) {
+        lengths[i] = i % 3000 + 1;
+        loss_tokens[i] = i % 3000;
+    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const struct skrull_batch batch = {lengths, loss_tokens, sizes[i]};
+        char digest[SKRULL_DIGEST_HEX_SIZE];
+        struct skrull_plan *plan;
+
+        if (skrull_client_plan_batch(client, spec, &batch, &plan, &err) < 0) {
+            (void)printf("%s: %s\n", skrull_reason_text(err.reason), err.message);
+            continue;
+        }
+        skrull_digest_to_hex(plan->digest, digest);
+        (void)printf("%s %zu %llu\n", digest, plan->n_ranks,
+                     (unsigned long long)plan->totals.loss_tokens);
+        skrull_plan_free(plan);
+    }
+    skrull_job_free(spec);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *mode;
         void (*run)(struct skrull_client *client, const char *job);
     } probes[] = {
-        {"fallback", probe_fallback},
-        {"close", probe_close},
-        {"close-early", probe_close_early},
-        {"flush", probe_flush},
-        {"give-up", probe_give_up},
-        {"options", probe_options},
-        {"resume", probe_resume},
-        {"threads", probe_threads},
-        {"wrong-report", probe_wrong_report},
+        {"fallback", probe_fallback},       {"close", probe_close},
+        {"close-early", probe_close_early}, {"flush", probe_flush},
+        {"give-up", probe_give_up},         {"options", probe_options},
+        {"plan-batch", probe_plan_batch},   {"resume", probe_resume},
+        {"threads", probe_threads},         {"wrong-report", probe_wrong_report},
     };
     struct skrull_client *client;
     struct skrull_error err;

@@ -195,8 +195,7 @@ class Jobs(unittest.TestCase):
         error = error_of(channel.unary_unary("/skrull.v1.PlannerService/Nonsense"), b"")
         self.assertEqual(error.code(), Code.UNIMPLEMENTED)
         self.assertIn("Nonsense", error.details())
-        for call, request in ((self.planner.PlanBatch, self.pb.PlanBatchRequest()),
-                              (self.planner.ComparePolicies, self.pb.ComparePoliciesRequest()),
+        for call, request in ((self.planner.ComparePolicies, self.pb.ComparePoliciesRequest()),
                               (self.planner.WatchJob, self.pb.WatchJobRequest())):
             error = error_of(call, request)
             self.assertEqual(error.code(), Code.UNIMPLEMENTED)

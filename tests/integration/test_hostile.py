@@ -20,7 +20,7 @@ from harness import Daemon, Details, create, error_of, job, stream_request, stub
 Code = grpc.StatusCode
 REFUSED = (Code.INVALID_ARGUMENT, Code.RESOURCE_EXHAUSTED)
 MAX_REQUEST = 1 << 20
-LARGE_REQUESTS = {"PlanBatch": 12 << 20}  # bytes, where it is more
+LARGE_REQUESTS = {"PlanBatch": 8 << 20}  # bytes, where it is more
 SERVICE = "/skrull.v1.PlannerService/"
 
 

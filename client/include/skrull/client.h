@@ -70,6 +70,23 @@ SKRULL_API int skrull_client_get_plan(struct skrull_client *client, const char *
                                       const uint32_t *ranks, size_t n_ranks,
                                       struct skrull_plan **ret_plan, struct skrull_error *err);
 
+/* A batch of lengths that are known only now: RL rollouts, streaming data. Borrowed. */
+struct skrull_batch {
+    const uint32_t *lengths;     /* [n] tokens of each sequence, at most 2^20 sequences */
+    const uint32_t *loss_tokens; /* [n], or NULL: every token counts */
+    size_t n;
+};
+
+/*
+ * The plan of one batch by the settings of `job` (model, parallel, batch and so on; of its data only
+ * data[0].over_length counts), which need not be a job of the daemon: no state is kept there. In the
+ * plan, sample is the place in `lengths`, and step is 0. The same batch has the same plan. Asked for
+ * in parts where it is too large for one message. Free it with skrull_plan_free.
+ */
+SKRULL_API int skrull_client_plan_batch(struct skrull_client *client, const struct skrull_job *job,
+                                        const struct skrull_batch *batch,
+                                        struct skrull_plan **ret_plan, struct skrull_error *err);
+
 /* Health of the server as grpc.health.v1 has it: 0 serving, SKRULL_NOT_SERVING not. */
 #define SKRULL_NOT_SERVING 1
 SKRULL_API int skrull_client_health(struct skrull_client *client, struct skrull_error *err);

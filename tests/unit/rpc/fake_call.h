@@ -110,6 +110,12 @@ void call_send(struct call *call, struct shared_bytes *message, bool more)
     call->is_sending = true;
 }
 
+bool call_is_over(const struct call *call)
+{
+    (void)call;
+    return false;
+}
+
 /* The test hands over the next request itself: events->received. */
 void call_receive(struct call *call)
 {
