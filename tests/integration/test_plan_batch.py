@@ -88,9 +88,10 @@ class PlanBatch(unittest.TestCase):
         self.assertEqual(self.refused(self.request([5], job("r", data=[], policy="none")))[1], "POLICY_UNKNOWN")
 
     def test_a_large_plan_is_had_by_ranks(self):
+        made = job("rollouts", data=[], policy="skrull")  # it cuts so many that their plan is large
         lengths = [i % 3000 + 1 for i in range(90000)]
-        self.assertEqual(self.refused(self.request(lengths))[:2], (Code.RESOURCE_EXHAUSTED, "PLAN_TOO_LARGE"))
-        parts = [self.plan(lengths, data_ranks=ranks) for ranks in ([3, 1, 3], [8, 9])]
+        self.assertEqual(self.refused(self.request(lengths, made))[:2], (Code.RESOURCE_EXHAUSTED, "PLAN_TOO_LARGE"))
+        parts = [self.plan(lengths, made, data_ranks=ranks) for ranks in ([3, 1, 3], [8, 9])]
         self.assertEqual([r.data_rank for part in parts for r in part.ranks], [1, 3, 8, 9])
         self.assertEqual(parts[0].digest, parts[1].digest)
 
@@ -118,7 +119,7 @@ class PlanBatch(unittest.TestCase):
         self.assertEqual(self.plan([5]).totals.sequences, 1)
 
     def test_libskrull(self):
-        made = create(self.daemon, job("probe", data=[stubs().job.Dataset(index="a.txt")], steps=1))
+        made = create(self.daemon, job("probe", data=[stubs().job.Dataset(index="a.txt")], steps=1, policy="skrull"))
         done = subprocess.run([PROBE, "plan-batch", "probe"], env=dict(os.environ, SKRULL_SERVER=self.daemon.address),
                               capture_output=True, text=True, timeout=120, check=True)
         for line, n in zip(done.stdout.splitlines(), (5, 30000)):
