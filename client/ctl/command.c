@@ -95,7 +95,7 @@ static void print_options(const struct command_option *options)
         }
         (void)snprintf(left, sizeof(left), "%s %s", options->name,
                        options->metavar ? options->metavar : "");
-        (void)printf("  %-18s %s%s\n", left, options->help,
+        (void)printf("  %-21s %s%s\n", left, options->help,
                      options->kind == OPTION_REQUIRED ? " (required)" : "");
     }
 }

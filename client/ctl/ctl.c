@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const ctl_format_names[] = {"table", "wide", "json", "csv", NULL};
+
 const char *ctl_text(const struct ctl *ctl, const char *option)
 {
     for (size_t i = ctl->n_values; i-- > 0;) {

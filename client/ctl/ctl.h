@@ -24,6 +24,8 @@ enum ctl_exit {
 
 enum ctl_format { CTL_TABLE, CTL_WIDE, CTL_JSON, CTL_CSV };
 
+extern const char *const ctl_format_names[]; /* "table", ...; ends with NULL */
+
 #define CTL_MAX_OPERANDS 4
 #define CTL_MAX_VALUES 64 /* options that were given */
 

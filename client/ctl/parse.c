@@ -27,10 +27,8 @@ static int wrong(struct parser *parser, int status, const char *what, const char
 
 static int set_format(struct parser *parser, const char *text)
 {
-    static const char *const names[] = {"table", "wide", "json", "csv"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(text, names[i]) == 0) {
+    for (size_t i = 0; ctl_format_names[i]; i++) {
+        if (strcmp(text, ctl_format_names[i]) == 0) {
             parser->ctl->format = (enum ctl_format)i;
             return 0;
         }

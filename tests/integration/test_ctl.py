@@ -85,7 +85,7 @@ class Usage(Ctl):
             self.fails(2, pattern, *words)
 
     def test_what_comes_later_says_so(self):
-        for verb in ("plan diff", "exact", "bucket", "watch", "calibrate", "profile show", "completion"):
+        for verb in ("plan diff", "exact", "bucket", "watch", "calibrate", "profile show"):
             done = self.run_ctl(*verb.split(), "a", "--b")
             self.assertEqual((done.returncode, done.stderr), (1, f"skrullctl: {verb}: not built yet\n"))
         for words, option in ((["--tls-ca", "f", "health"], "--tls-ca"), (["--token-file=f", "health"], "--token-file"),
@@ -95,7 +95,7 @@ class Usage(Ctl):
 
     def test_help_of_the_program_names_every_verb_and_each_has_its_own(self):
         verbs = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", self.out("--help").split("Options")[0], re.M)
-        self.assertEqual(len(verbs), 14)
+        self.assertEqual(len(verbs), 15)
         for verb in verbs:
             self.assertIn("usage: skrullctl " + verb, self.out(*verb.split(), "--help"))
 

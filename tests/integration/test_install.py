@@ -45,7 +45,8 @@ class Installed(unittest.TestCase):
                      "include/skrull/job.h", "include/skrull/error.h", "include/skrull/types.h",
                      "share/man/man8/skrulld.8", "share/man/man1/skrullctl.1",
                      "share/man/man1/skrull-worker.1", "share/man/man5/skrull-job.5",
-                     "lib/systemd/system/skrulld.service"):
+                     "share/bash-completion/completions/skrullctl", "share/zsh/site-functions/_skrullctl",
+                     "share/fish/vendor_completions.d/skrullctl.fish", "lib/systemd/system/skrulld.service"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
 
     def test_libraries_export_public_symbols_only(self):
