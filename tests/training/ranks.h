@@ -1,0 +1,45 @@
+/* A run of training in one process: every rank a thread, plans straight from the planner. */
+#pragma once
+
+#include <skrull/planner.h>
+
+#include "training.h"
+
+#define RANKS_MAX 8
+#define RANKS_STEPS_MAX 20
+
+/* What is trained, and how. */
+struct ranks_run {
+    const char *policy;
+    uint32_t dp, cp, align;
+    enum skrull_cp_mode cp_mode;
+    enum skrull_shard shard;
+    enum skrull_exchange exchange;
+    enum skrull_loss loss;
+    bool is_sharded, recompute;
+    uint32_t n_steps, n_sequences; /* a step */
+    uint32_t longest;              /* tokens; the batch of step 1 has one of four times that */
+    uint32_t window;
+
+    /* Called on every rank before its first step, in its thread: plants a fault. Nullable. */
+    void (*plant)(struct training *training);
+};
+
+struct ranks_result {
+    double losses[RANKS_STEPS_MAX];
+    float *weights; /* [n_weights], owned */
+    size_t n_weights;
+    uint64_t peak_bytes; /* of rank 0 */
+};
+
+void ranks_result_free(struct ranks_result *result);
+
+/* Runs it on dp x cp ranks. Fails the test where a rank fails. */
+void ranks_train(const struct ranks_run *run, struct ranks_result *ret);
+
+/* The same batches on one rank without any scheduling. */
+void ranks_train_alone(const struct ranks_run *run, struct ranks_result *ret);
+
+/* The largest difference: of losses relative to the loss, of weights absolute. */
+double ranks_difference(const struct ranks_result *a, const struct ranks_result *b,
+                        const struct ranks_run *run);
