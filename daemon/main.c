@@ -331,7 +331,7 @@ static int start_stages(struct daemon *daemon, struct skrull_error *err)
     }
     code = start_reflection(daemon, err);
     if (code == 0) {
-        code = plan_streams_new(ctx->loop, &ctx->streams, err);
+        code = plan_streams_new(ctx->loop, daemon->config.heartbeat_s * 1000, &ctx->streams, err);
     }
     if (code == 0) {
         code = serial_new(ctx->loop, &ctx->store_queue, err);

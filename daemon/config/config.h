@@ -23,7 +23,7 @@ struct config {
     struct config_list listen, data_root;
     const char *http, *state, *tls_cert, *tls_key, *tls_client_ca, *token_file;
     bool insecure, reflection, version, help;
-    uint64_t drain_timeout_s, plan_threads;
+    uint64_t drain_timeout_s, heartbeat_s, plan_threads;
     const char *log_level, *log_format;
 };
 

@@ -6,6 +6,10 @@
  * for. Where a revision begins it ends, so that the worker looks at the job again: its rank, or all
  * of them, may be others from there. Failures: whatever fails gives the status at once; a client
  * that goes away ends it in any state; a drain lets the message in flight leave and then ends.
+ *
+ * While it waits for anything a heartbeat may go out, so that the client knows that it is waited
+ * for and not forgotten. What comes meanwhile, a plan or the end, is held in WAITING until the
+ * heartbeat has left.
  */
 #include "job/stream.h"
 
@@ -81,12 +85,23 @@ bool stream_may_follow(const struct stream *stream)
            !is_blocked(stream, next);
 }
 
+/* A plan is sent or the stream ended, at once or after the heartbeat in flight. */
+static unsigned int emit(struct stream *stream, unsigned int action)
+{
+    if (stream->is_beating) {
+        stream->state = STREAM_WAITING;
+        stream->held = action;
+        return 0;
+    }
+    stream->state = action == STREAM_SEND ? STREAM_SENDING : STREAM_ENDED;
+    return action;
+}
+
 /* The next thing to wait for, or the end. */
 static unsigned int advance(struct stream *stream)
 {
     if (stream->is_draining || stream->step >= stream->end_step) {
-        stream->state = STREAM_ENDED;
-        return STREAM_END;
+        return emit(stream, STREAM_END);
     }
     if (is_blocked(stream, stream->step)) {
         stream->state = STREAM_BLOCKED;
@@ -111,8 +126,29 @@ static unsigned int on_open(struct stream *stream)
 
 static unsigned int on_planned(struct stream *stream)
 {
-    stream->state = STREAM_SENDING;
-    return STREAM_SEND;
+    return emit(stream, STREAM_SEND);
+}
+
+static unsigned int on_beat(struct stream *stream)
+{
+    if (stream->is_beating) {
+        return 0;
+    }
+    stream->is_beating = true;
+    return STREAM_HEARTBEAT;
+}
+
+/* A heartbeat has left. */
+static unsigned int on_beaten(struct stream *stream)
+{
+    stream->is_beating = false;
+    return 0;
+}
+
+static unsigned int on_beaten_waiting(struct stream *stream)
+{
+    stream->is_beating = false;
+    return emit(stream, stream->held);
 }
 
 static unsigned int on_sent(struct stream *stream)
@@ -132,8 +168,7 @@ static unsigned int on_marked(struct stream *stream)
 static unsigned int on_drain(struct stream *stream)
 {
     stream->is_draining = true;
-    stream->state = STREAM_ENDED;
-    return STREAM_CANCEL | STREAM_END;
+    return STREAM_CANCEL | emit(stream, STREAM_END);
 }
 
 static unsigned int on_drain_sending(struct stream *stream)
@@ -169,24 +204,39 @@ typedef unsigned int (*handler)(struct stream *stream);
 static const handler table[N_STATES][N_EVENTS] = {
     [STREAM_NEW] = {[STREAM_OPEN] = on_open},
     [STREAM_CHECKING] = {[STREAM_CHECKED] = advance,
+                         [STREAM_SENT] = on_beaten,
+                         [STREAM_BEAT] = on_beat,
                          [STREAM_NEWS] = ignore,
                          [STREAM_DRAIN] = on_drain,
                          [STREAM_FAIL] = on_fail,
                          [STREAM_CLOSE] = on_close},
-    [STREAM_BLOCKED] = {[STREAM_NEWS] = advance,
+    [STREAM_BLOCKED] = {[STREAM_SENT] = on_beaten,
+                        [STREAM_BEAT] = on_beat,
+                        [STREAM_NEWS] = advance,
                         [STREAM_DRAIN] = on_drain,
                         [STREAM_FAIL] = on_fail,
                         [STREAM_CLOSE] = on_close},
-    [STREAM_MARKING] = {[STREAM_NEWS] = on_marked,
+    [STREAM_MARKING] = {[STREAM_SENT] = on_beaten,
+                        [STREAM_BEAT] = on_beat,
+                        [STREAM_NEWS] = on_marked,
                         [STREAM_DRAIN] = on_drain,
                         [STREAM_FAIL] = on_fail,
                         [STREAM_CLOSE] = on_close},
     [STREAM_PLANNING] = {[STREAM_PLANNED] = on_planned,
+                         [STREAM_SENT] = on_beaten,
+                         [STREAM_BEAT] = on_beat,
                          [STREAM_NEWS] = ignore,
                          [STREAM_DRAIN] = on_drain,
                          [STREAM_FAIL] = on_fail,
                          [STREAM_CLOSE] = on_close},
+    [STREAM_WAITING] = {[STREAM_SENT] = on_beaten_waiting,
+                        [STREAM_BEAT] = ignore,
+                        [STREAM_NEWS] = ignore,
+                        [STREAM_DRAIN] = on_drain,
+                        [STREAM_FAIL] = on_fail,
+                        [STREAM_CLOSE] = on_close},
     [STREAM_SENDING] = {[STREAM_SENT] = on_sent,
+                        [STREAM_BEAT] = ignore,
                         [STREAM_NEWS] = ignore,
                         [STREAM_DRAIN] = on_drain_sending,
                         [STREAM_FAIL] = on_fail,

@@ -13,7 +13,8 @@ enum stream_state {
     STREAM_BLOCKED,  /* the window is used up: until the rank reports */
     STREAM_MARKING,  /* until the store knows how far plans were given out */
     STREAM_PLANNING, /* the next plan is in the making */
-    STREAM_SENDING,  /* a message is in flight */
+    STREAM_WAITING,  /* a plan or the end is there, but a heartbeat is still in flight */
+    STREAM_SENDING,  /* a plan is in flight */
     STREAM_ENDED,    /* the status is given; nothing happens any more */
 };
 
@@ -22,6 +23,7 @@ enum stream_event {
     STREAM_CHECKED, /* the digest before the first step is the worker's */
     STREAM_PLANNED, /* the plan asked for is there */
     STREAM_SENT,    /* the message in flight has left */
+    STREAM_BEAT,    /* nothing was sent for a while */
     STREAM_NEWS,    /* the rank reported, or given_out_below was raised */
     STREAM_DRAIN,   /* the daemon stops */
     STREAM_FAIL,    /* planning or the store failed, or the job was deleted */
@@ -30,14 +32,15 @@ enum stream_event {
 
 /* What is to be done, in the order of this list; bits. */
 enum stream_action {
-    STREAM_CANCEL = 1,    /* forget about the plan asked for */
-    STREAM_CHECK = 2,     /* ask for the plan of from_step - 1 and compare */
-    STREAM_MARK = 4,      /* have given_out_below raised past `step` */
-    STREAM_ASK = 8,       /* ask for the plan of `step` */
-    STREAM_SEND = 16,     /* send the plan of `step` */
-    STREAM_END = 32,      /* send an `end` (of stream_end_reason) and status OK */
-    STREAM_ABORT = 64,    /* give the error's status */
-    STREAM_RELEASE = 128, /* the call is over: free what it holds */
+    STREAM_CANCEL = 1,      /* forget about the plan asked for */
+    STREAM_CHECK = 2,       /* ask for the plan of from_step - 1 and compare */
+    STREAM_MARK = 4,        /* have given_out_below raised past `step` */
+    STREAM_ASK = 8,         /* ask for the plan of `step` */
+    STREAM_SEND = 16,       /* send the plan of `step` */
+    STREAM_END = 32,        /* send an `end` (of stream_end_reason) and status OK */
+    STREAM_ABORT = 64,      /* give the error's status */
+    STREAM_RELEASE = 128,   /* the call is over: free what it holds */
+    STREAM_HEARTBEAT = 256, /* send a heartbeat, at once */
 };
 
 struct stream {
@@ -47,8 +50,10 @@ struct stream {
     uint32_t window;   /* 0: no limit */
     bool must_check;
     bool is_draining;
-    bool is_counted; /* end_step is where all plans asked for were sent */
-    bool is_revised; /* end_step is where the next revision begins */
+    bool is_beating;   /* a heartbeat is in flight; one message may be */
+    unsigned int held; /* WAITING: the action that comes next */
+    bool is_counted;   /* end_step is where all plans asked for were sent */
+    bool is_revised;   /* end_step is where the next revision begins */
     /* Kept up to date by the owner; each change is a STREAM_NEWS. */
     uint64_t window_from;     /* the later of from_step and the step after the one reported last */
     uint64_t given_out_below; /* durable */

@@ -9,8 +9,9 @@ struct hub;
 struct loop;
 struct plan_streams;
 
-/* The daemon's one set of streams. */
-int plan_streams_new(struct loop *loop, struct plan_streams **ret_streams,
+/* The daemon's one set of streams; one that was sent nothing for `heartbeat_ms` gets a heartbeat.
+ */
+int plan_streams_new(struct loop *loop, uint64_t heartbeat_ms, struct plan_streams **ret_streams,
                      struct skrull_error *err);
 
 /* None may be open. NULL is fine. */

@@ -12,6 +12,9 @@
  * is there already, a message waits for it, so that a stream that catches up costs the kernel one
  * write for several steps; never more than HELD of them, so that little is buffered for a client
  * that does not read.
+ *
+ * Heartbeats: all streams stand in a second ring by when something was sent to them last, so that a
+ * timer finds those that are due at its head.
  */
 #include "rpc/plan_stream.h"
 
@@ -33,6 +36,8 @@
 #include "rpc/rpc_ctx.h"
 
 #define SLICE 64
+#define BEATS_A_LOOK 8 /* how often the timer looks while a heartbeat becomes due */
+#define SOON_MS 1
 #define HELD 7
 #define END_BYTES ((size_t)4096)
 #define N_RANK_CHAINS 4096
@@ -42,6 +47,8 @@ struct plan_stream {
     struct hub *hub;                             /* borrowed: closing it ends its streams */
     struct plan_stream *prev, *next;             /* in the hub's list */
     struct plan_stream *ready_prev, *ready_next; /* in the ready ring; NULL: not ready */
+    struct plan_stream *quiet_prev, *quiet_next; /* in the ring by quiet_since_ms */
+    uint64_t quiet_since_ms;
     struct plan_stream *chain_prev, *chain_next; /* in the chain of its data rank */
     struct call *call;
     uint32_t data_rank;
@@ -53,8 +60,12 @@ struct plan_stream {
 };
 
 struct plan_streams {
+    struct loop *loop;
     struct loop_task *task;
-    struct plan_stream ready;                  /* head of the ring */
+    struct loop_timer *timer;
+    struct shared_bytes *heartbeat;
+    uint64_t heartbeat_ms;
+    struct plan_stream ready, quiet;           /* heads of the rings */
     struct plan_stream *chains[N_RANK_CHAINS]; /* of all jobs, by data rank modulo their number */
 };
 
@@ -78,6 +89,52 @@ static void ready_remove(struct plan_stream *ps)
         ps->ready_next->ready_prev = ps->ready_prev;
         ps->ready_prev = ps->ready_next = NULL;
     }
+}
+
+/* --- the quiet ring --- */
+
+static void quiet_append(struct plan_streams *streams, struct plan_stream *ps)
+{
+    ps->quiet_since_ms = loop_now_ms(streams->loop);
+    ps->quiet_next = &streams->quiet;
+    ps->quiet_prev = streams->quiet.quiet_prev;
+    ps->quiet_prev->quiet_next = ps;
+    streams->quiet.quiet_prev = ps;
+}
+
+static void quiet_remove(struct plan_stream *ps)
+{
+    ps->quiet_prev->quiet_next = ps->quiet_next;
+    ps->quiet_next->quiet_prev = ps->quiet_prev;
+}
+
+/* Something is sent. */
+static void quiet_renew(struct plan_stream *ps)
+{
+    quiet_remove(ps);
+    quiet_append(ps->hub->ctx->streams, ps);
+}
+
+static void on_timer(void *arg)
+{
+    struct plan_streams *streams = (struct plan_streams *)arg;
+    uint64_t now = loop_now_ms(streams->loop), again_ms = streams->heartbeat_ms / BEATS_A_LOOK;
+    int n = 0;
+
+    while (streams->quiet.quiet_next != &streams->quiet) {
+        struct plan_stream *ps = streams->quiet.quiet_next;
+
+        if (now - ps->quiet_since_ms < streams->heartbeat_ms) {
+            break;
+        }
+        if (n++ == SLICE) {
+            again_ms = SOON_MS;
+            break;
+        }
+        quiet_renew(ps);
+        on_event(ps, STREAM_BEAT);
+    }
+    loop_timer_start(streams->timer, again_ms > SOON_MS ? again_ms : SOON_MS, 0);
 }
 
 /* --- streams by data rank --- */
@@ -125,6 +182,7 @@ static void send(struct plan_stream *ps)
                 pipeline_has(ps->hub->pipeline, ps->stream.step + 1);
 
     ps->n_held = more ? ps->n_held + 1 : 0;
+    quiet_renew(ps);
     call_send(ps->call, ps->planned->messages[ps->data_rank], more);
     drop_planned(ps); /* the message has a reference of its own */
 }
@@ -144,20 +202,42 @@ static void on_slice(void *arg)
     }
 }
 
-int plan_streams_new(struct loop *loop, struct plan_streams **ret_streams, struct skrull_error *err)
+static struct shared_bytes *make_heartbeat(void)
+{
+    struct arena *arena = arena_new(END_BYTES);
+    struct shared_bytes *message = NULL;
+    struct rpc_bytes bytes;
+
+    if (arena && codec_stream_heartbeat_pack(arena, &bytes, NULL) == 0) {
+        message = shared_bytes_copy(bytes.data, bytes.len);
+    }
+    arena_free(arena);
+    return message;
+}
+
+int plan_streams_new(struct loop *loop, uint64_t heartbeat_ms, struct plan_streams **ret_streams,
+                     struct skrull_error *err)
 {
     struct plan_streams *streams = calloc(1, sizeof(*streams));
-    int code;
+    int code = SKRULL_ERR_RESOURCE_EXHAUSTED;
 
-    if (!streams) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "streams: out of memory");
-    }
-    streams->ready.ready_prev = streams->ready.ready_next = &streams->ready;
-    code = loop_task_new(loop, on_slice, streams, &streams->task, err);
-    if (code < 0) {
+    if (!streams || !(streams->heartbeat = make_heartbeat())) {
         free(streams);
+        return skrull_error_set(err, code, "streams: out of memory");
+    }
+    streams->loop = loop;
+    streams->heartbeat_ms = heartbeat_ms;
+    streams->ready.ready_prev = streams->ready.ready_next = &streams->ready;
+    streams->quiet.quiet_prev = streams->quiet.quiet_next = &streams->quiet;
+    code = loop_task_new(loop, on_slice, streams, &streams->task, err);
+    if (code == 0) {
+        code = loop_timer_new(loop, on_timer, streams, &streams->timer, err);
+    }
+    if (code < 0) {
+        plan_streams_free(streams);
         return code;
     }
+    on_timer(streams);
     *ret_streams = streams;
     return 0;
 }
@@ -166,7 +246,10 @@ void plan_streams_free(struct plan_streams *streams)
 {
     if (streams) {
         assert(streams->ready.ready_next == &streams->ready);
+        assert(streams->quiet.quiet_next == &streams->quiet);
         loop_task_free(streams->task);
+        loop_timer_free(streams->timer);
+        shared_bytes_unref(streams->heartbeat);
         free(streams);
     }
 }
@@ -180,6 +263,7 @@ static struct call *plan_stream_free(struct plan_stream *ps)
 
     pipeline_cancel(&ps->wait);
     ready_remove(ps);
+    quiet_remove(ps);
     drop_planned(ps);
     chain_remove(ps->hub->ctx->streams, ps);
     if (ps->prev) {
@@ -338,6 +422,9 @@ static void on_event(struct plan_stream *ps, enum stream_event event)
     case STREAM_RELEASE:
         release(ps);
         break;
+    case STREAM_HEARTBEAT:
+        call_send(ps->call, ps->hub->ctx->streams->heartbeat, false);
+        break;
     case STREAM_CANCEL:
     default:
         break;
@@ -494,6 +581,7 @@ static void open_stream(struct call *call, struct registry_entry *entry,
     }
     hub->streams = ps;
     chain_add(hub->ctx->streams, ps);
+    quiet_append(hub->ctx->streams, ps);
     stream_init(&ps->stream, request->from_step, request->from_step, request->window,
                 request->resume_digest[0] != '\0', entry->given_out_below);
     set_end(&ps->stream, entry->job, request);

@@ -28,7 +28,7 @@ def plans_of(stream):
         assert end is None, "a message after the end"
         if message.WhichOneof("event") == "plan":
             plans.append(message.plan)
-        else:
+        elif message.WhichOneof("event") == "end":
             end = message.end
     return plans, end
 
@@ -369,6 +369,48 @@ class Streams(unittest.TestCase):
 
     def planner_alone(self):
         return self.daemon.planner(self.daemon.channel())
+
+
+class Heartbeats(unittest.TestCase):
+    def kind(self, message):
+        return message.WhichOneof("event")
+
+    def test_a_stream_that_waits_hears_that_the_daemon_lives(self):
+        with Daemon("--heartbeat", "1") as daemon:
+            create(daemon, job("hb"))
+            planner = daemon.planner()
+            streams = [Collected(planner.StreamPlans(stream_request("hb", rank, window=1))) for rank in range(32)]
+            plans = [stream.next().plan for stream in streams]
+            for _ in range(2):
+                start = time.monotonic()
+                self.assertEqual({self.kind(stream.next()) for stream in streams}, {"heartbeat"})
+                self.assertGreater(time.monotonic() - start, 0.7)
+            report(planner, plans)
+            self.assertEqual({stream.next().plan.step for stream in streams}, {1})
+            self.assertEqual(self.kind(streams[5].next()), "heartbeat")
+            daemon.process.terminate()
+            for stream in streams:
+                kinds = []
+                while (message := stream.next()) is not None:
+                    kinds.append(self.kind(message))
+                self.assertEqual(kinds[-1], "end")
+                self.assertIsNone(stream.error)
+            self.assertEqual(daemon.process.wait(20), 0)
+            daemon.process = None
+
+    def test_a_stream_that_flows_has_none(self):
+        with Daemon("--heartbeat", "1") as daemon:
+            create(daemon, job("hb"))
+            planner = daemon.planner()
+            seen, start = [], time.monotonic()
+            for message in planner.StreamPlans(stream_request("hb", 0, window=1)):
+                seen.append(self.kind(message))
+                if len(seen) % 25 == 0:
+                    time.sleep(0.6)
+                if message.WhichOneof("event") == "plan":
+                    report(planner, [message.plan])
+            self.assertGreater(time.monotonic() - start, 2)
+            self.assertEqual(seen, ["plan"] * 100 + ["end"])
 
 
 class Crashes(unittest.TestCase):

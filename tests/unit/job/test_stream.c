@@ -179,6 +179,10 @@ static struct stream in_state(enum stream_state wanted)
         return stream;
     }
     (void)stream_step(&stream, STREAM_OPEN);
+    if (wanted == STREAM_WAITING) {
+        (void)stream_step(&stream, STREAM_BEAT);
+        (void)stream_step(&stream, STREAM_PLANNED);
+    }
     if (wanted == STREAM_SENDING || wanted == STREAM_BLOCKED) {
         (void)stream_step(&stream, STREAM_PLANNED);
     }
@@ -202,11 +206,67 @@ static void test_stream_step__every_open_state_takes_failure_close_and_drain(voi
         assert_int_equal(stream_step(&stream, STREAM_CLOSE), STREAM_CANCEL | STREAM_RELEASE);
         assert_int_equal(stream.state, STREAM_ENDED);
         stream = in_state((enum stream_state)s);
-        if (s != STREAM_SENDING) {
+        if (s != STREAM_SENDING && s != STREAM_WAITING) {
             assert_int_equal(stream_step(&stream, STREAM_DRAIN), STREAM_CANCEL | STREAM_END);
             assert_int_equal(stream.state, STREAM_ENDED);
         }
     }
+}
+
+/* A stream that has a heartbeat in flight. */
+static struct stream beating(enum stream_state wanted)
+{
+    struct stream stream = in_state(wanted);
+
+    assert_int_equal(stream_step(&stream, STREAM_BEAT), STREAM_HEARTBEAT);
+    assert_int_equal(stream.state, wanted);
+    return stream;
+}
+
+static void test_stream_step__beats_while_it_waits(void **state)
+{
+    static const enum stream_state states[] = {STREAM_CHECKING, STREAM_BLOCKED, STREAM_MARKING,
+                                               STREAM_PLANNING};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        struct stream stream = beating(states[i]);
+
+        assert_int_equal(stream_step(&stream, STREAM_BEAT), 0); /* one at a time */
+        assert_int_equal(stream_step(&stream, STREAM_SENT), 0);
+        assert_int_equal(stream.state, states[i]);
+        assert_int_equal(stream_step(&stream, STREAM_BEAT), STREAM_HEARTBEAT);
+        assert_int_equal(stream_step(&stream, STREAM_DRAIN), STREAM_CANCEL);
+        assert_int_equal(stream_step(&stream, STREAM_BEAT), 0);
+        assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_END);
+        assert_int_equal(stream.state, STREAM_ENDED);
+        stream = beating(states[i]);
+        assert_int_equal(stream_step(&stream, STREAM_FAIL), STREAM_CANCEL | STREAM_ABORT);
+        stream = beating(states[i]);
+        assert_int_equal(stream_step(&stream, STREAM_CLOSE), STREAM_CANCEL | STREAM_RELEASE);
+    }
+}
+
+static void test_stream_step__a_plan_waits_for_the_heartbeat_in_flight(void **state)
+{
+    struct stream stream = beating(STREAM_PLANNING);
+    uint64_t step = stream.step;
+
+    (void)state;
+    assert_int_equal(stream_step(&stream, STREAM_PLANNED), 0);
+    assert_int_equal(stream_step(&stream, STREAM_NEWS), 0);
+    assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_SEND);
+    assert_int_equal(stream.step, step);
+    assert_int_equal(stream.state, STREAM_SENDING);
+    assert_int_equal(stream_step(&stream, STREAM_BEAT), 0);
+    (void)stream_step(&stream, STREAM_SENT);
+    assert_int_equal(stream.step, step + 1);
+
+    stream = beating(STREAM_PLANNING);
+    assert_int_equal(stream_step(&stream, STREAM_PLANNED), 0);
+    assert_int_equal(stream_step(&stream, STREAM_DRAIN), STREAM_CANCEL); /* the plan is dropped */
+    assert_int_equal(stream_step(&stream, STREAM_SENT), STREAM_END);
+    assert_int_equal(stream.step, step);
 }
 
 static void test_stream_may_follow__only_where_nothing_can_come_between(void **state)
@@ -266,6 +326,8 @@ int main(void)
         cmocka_unit_test(test_stream_revise__behind_its_end),
         cmocka_unit_test(test_stream_step__drain_lets_the_message_in_flight_leave),
         cmocka_unit_test(test_stream_step__every_open_state_takes_failure_close_and_drain),
+        cmocka_unit_test(test_stream_step__beats_while_it_waits),
+        cmocka_unit_test(test_stream_step__a_plan_waits_for_the_heartbeat_in_flight),
         cmocka_unit_test(test_stream_may_follow__only_where_nothing_can_come_between),
         cmocka_unit_test(test_stream_mark__raises_in_blocks_up_to_the_end),
     };

@@ -107,7 +107,7 @@ static inline int rpc_fixture_setup(void **state)
     fixture->ctx.registry = registry_new();
     assert_int_equal(loop_new(2, &fixture->ctx.loop, NULL), 0);
     assert_int_equal(serial_new(fixture->ctx.loop, &fixture->ctx.store_queue, NULL), 0);
-    assert_int_equal(plan_streams_new(fixture->ctx.loop, &fixture->ctx.streams, NULL), 0);
+    assert_int_equal(plan_streams_new(fixture->ctx.loop, 3600000, &fixture->ctx.streams, NULL), 0);
     fixture->ctx.pipeline = (struct pipeline_options){.run = rpc_fixture_run,
                                                       .run_arg = fixture->ctx.loop,
                                                       .max_running = 2,

@@ -193,6 +193,52 @@ static void test_plan_streams_reported__reaches_the_peers_of_the_rank_alone(void
     plan_streams_reported(entry->hub, 1, 1);
 }
 
+static bool is_heartbeat(struct rpc_fixture *fixture, const struct shared_bytes *message)
+{
+    struct rpc_stream_event event;
+
+    assert_int_equal(codec_stream_event_unpack(fixture->arena,
+                                               (struct rpc_bytes){message->data, message->len},
+                                               &event, NULL),
+                     0);
+    return event.kind == RPC_STREAM_HEARTBEAT;
+}
+
+static void test_rpc_stream_plans__heartbeats_while_blocked_and_plans_after_them(void **state)
+{
+    struct rpc_fixture *fixture = *state;
+    struct registry_entry *entry = make_job(fixture, "a");
+    struct call call;
+    size_t n_sent;
+
+    plan_streams_free(fixture->ctx.streams);
+    assert_int_equal(plan_streams_new(fixture->ctx.loop, 50, &fixture->ctx.streams, NULL), 0);
+    start_stream(fixture, &call, (struct rpc_stream_plans){.data_rank = 0, .window = 1});
+    run_until_sending(fixture, &call);
+    while (is_heartbeat(fixture, call.sent[call.n_sent - 1])) { /* before its plan was there */
+        fake_call_sent(&call);
+        run_until_sending(fixture, &call);
+    }
+    assert_int_equal(step_in(fixture, call.sent[call.n_sent - 1]), 0);
+    fake_call_sent(&call);
+    run_until_sending(fixture, &call); /* blocked: nothing else can come */
+    assert_true(is_heartbeat(fixture, call.sent[call.n_sent - 1]));
+    plan_streams_reported(entry->hub, 0, 0);
+    n_sent = call.n_sent;
+    while (!pipeline_has(entry->hub->pipeline, 1)) {
+        (void)uv_run(loop_uv(fixture->ctx.loop), UV_RUN_ONCE);
+    }
+    (void)uv_run(loop_uv(fixture->ctx.loop), UV_RUN_NOWAIT);
+    assert_int_equal(call.n_sent, n_sent); /* the heartbeat is still in flight */
+    fake_call_sent(&call);
+    run_until_sending(fixture, &call);
+    assert_int_equal(step_in(fixture, call.sent[call.n_sent - 1]), 1);
+    plan_streams_drain(entry->hub);
+    fake_call_sent(&call);
+    expect_end(fixture, &call, RPC_END_DRAINING, 2);
+    fake_call_deinit(&call);
+}
+
 static void test_rpc_stream_plans__client_gone_at_any_time(void **state)
 {
     struct rpc_fixture *fixture = *state;
@@ -287,6 +333,7 @@ int main(void)
         FIXTURE_TEST(test_rpc_stream_plans__peers_of_a_rank_share_the_bytes),
         FIXTURE_TEST(test_rpc_stream_plans__messages_wait_for_one_that_is_there),
         FIXTURE_TEST(test_plan_streams_reported__reaches_the_peers_of_the_rank_alone),
+        FIXTURE_TEST(test_rpc_stream_plans__heartbeats_while_blocked_and_plans_after_them),
         FIXTURE_TEST(test_rpc_stream_plans__client_gone_at_any_time),
         FIXTURE_TEST(test_rpc_stream_plans__drain_and_deletion),
         FIXTURE_TEST(test_rpc_stream_plans__refuses),
