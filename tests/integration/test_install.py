@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a packager gets: the installed tree, pkg-config files, exported symbols, units and man pages.
+"""What a packager gets: the installed tree, pkg-config files, exported symbols and units.
 
 Environment: SKRULL_BUILD, the build folder; SKRULL_SOURCE, the source folder; SKRULL_SANITIZE, which
 sanitizers it was built with ("none").
@@ -120,24 +120,6 @@ class Manifest(unittest.TestCase):
         pod = self.objects["StatefulSet"]["spec"]["template"]["spec"]
         drain = next(a for a in pod["containers"][0]["args"] if a.startswith("--drain-timeout="))
         self.assertGreater(pod["terminationGracePeriodSeconds"], int(drain.split("=")[1]))
-
-
-class Manuals(unittest.TestCase):
-    def test_manuals_format_without_warnings(self):
-        folder = os.path.join(SOURCE, "deploy/man")
-        for page in sorted(os.listdir(folder)):
-            result = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z", os.path.join(folder, page)],
-                                    capture_output=True, text=True)
-            self.assertEqual(result.stderr, "", page)
-
-    def test_manuals_name_every_option_of_help(self):
-        programs = {"skrulld": "daemon/skrulld", "skrull-worker": "cuda/worker/skrull-worker"}
-        for name, path in programs.items():
-            offered = set(re.findall(r"--[a-z][a-z-]+", run(os.path.join(BUILD, path), "--help")))
-            page = next(p for p in os.listdir(os.path.join(SOURCE, "deploy/man")) if p.startswith(name + "."))
-            with open(os.path.join(SOURCE, "deploy/man", page), encoding="utf-8") as source:
-                text = source.read().replace("\\-", "-")
-            self.assertEqual(sorted(o for o in offered if o not in text), [], name)
 
 
 if __name__ == "__main__":
