@@ -47,7 +47,8 @@
 #define ANSWER_MS 3000
 #define CUT_MS 1000
 #define RESTART_DRAIN_MS 4000 /* nobody new can come, so waiting longer gains nothing */
-#define EXTEND_MS 5000        /* how often the manager hears that jobs are still being restored */
+#define EXTEND_FIRST_MS 200
+#define EXTEND_MS 5000 /* how often the manager hears that jobs are still being restored */
 #define EXTEND_STATE "EXTEND_TIMEOUT_USEC=30000000\nSTATUS=restoring jobs"
 
 /* Threads of the pool beside those that plan: opening and describing indexes, encoding whole plans.
@@ -56,7 +57,8 @@
 
 #define PLAN_AHEAD_STEPS 8
 #define KEPT_STEPS 64
-#define KEPT_BYTES ((size_t)64 << 20)
+#define KEPT_BYTES ((size_t)64 << 20)      /* of a job */
+#define KEPT_BYTES_ALL ((size_t)256 << 20) /* of all jobs */
 
 /* A listener: its socket, NULL for TCP, and its address once bound. */
 struct listener {
@@ -73,6 +75,7 @@ struct daemon {
     struct arena *arena; /* of the configuration */
     struct config config;
     struct rpc_ctx ctx;
+    struct pipeline_memory memory;
     struct cq *cq;
     struct server *server;
     struct listener *listeners; /* [config.listen.n] */
@@ -318,12 +321,14 @@ static int start_stages(struct daemon *daemon, struct skrull_error *err)
     if (code < 0) {
         return code;
     }
+    daemon->memory.max_bytes = KEPT_BYTES_ALL;
     ctx->pipeline = (struct pipeline_options){.run = run_on_pool,
                                               .run_arg = ctx->loop,
                                               .max_running = n_plan,
                                               .ahead = PLAN_AHEAD_STEPS,
                                               .max_steps = KEPT_STEPS,
-                                              .max_bytes = KEPT_BYTES};
+                                              .max_bytes = KEPT_BYTES,
+                                              .memory = &daemon->memory};
     ctx->registry = registry_new();
     ctx->health = health_new();
     if (!ctx->registry || !ctx->health) {
@@ -539,7 +544,7 @@ static void run(struct daemon *daemon)
     }
     if (code == 0) {
         daemon->is_restoring = true;
-        loop_timer_start(daemon->extend, EXTEND_MS, EXTEND_MS);
+        loop_timer_start(daemon->extend, EXTEND_FIRST_MS, EXTEND_MS);
         code = loop_work(daemon->ctx.loop, restore, on_restored, daemon);
     }
     if (code < 0) {

@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
 #include "ckd.h"
-#include "codec_rpc.h"
-#include "job/shared_bytes.h"
 
 #define N_BUCKETS 64
 #define N_DIGESTS 4096
@@ -61,11 +58,12 @@ struct pipeline {
     struct pipeline_entry queue; /* heads of rings: first come first served, */
     struct pipeline_entry kept;  /* least recently used first */
     size_t n_kept, n_kept_bytes;
+    struct pipeline *prev_holder, *next_holder; /* of options.memory, where it keeps something */
     uint32_t n_running;
     uint64_t ahead_from; /* the step after the one that a stream asked for last */
     size_t last_bytes;   /* of the plan made last: what the next ones will need */
     bool is_closed;
-    struct digest *digests; /* [N_DIGESTS] */
+    struct digest *digests; /* [N_DIGESTS]; NULL: none yet */
 };
 
 static struct source *source_new(const struct pipeline_source *from)
@@ -90,32 +88,6 @@ static void source_unref(struct source *source)
     if (source && --source->n_refs == 0) {
         source->source.release(source->source.arg);
         free(source);
-    }
-}
-
-struct planned *planned_ref(struct planned *planned)
-{
-    planned->n_refs++;
-    return planned;
-}
-
-static void planned_free(struct planned *planned)
-{
-    if (!planned) {
-        return;
-    }
-    for (size_t i = 0; i < planned->n_messages; i++) {
-        shared_bytes_unref(planned->messages[i]);
-    }
-    free(planned->messages);
-    skrull_plan_free(planned->plan);
-    free(planned);
-}
-
-void planned_unref(struct planned *planned)
-{
-    if (planned && --planned->n_refs == 0) {
-        planned_free(planned);
     }
 }
 
@@ -213,92 +185,116 @@ static void entry_free(struct pipeline_entry *entry)
     free(entry);
 }
 
+static void holder_add(struct pipeline_memory *memory, struct pipeline *pipeline)
+{
+    pipeline->prev_holder = NULL;
+    pipeline->next_holder = memory->first;
+    if (memory->first) {
+        memory->first->prev_holder = pipeline;
+    }
+    memory->first = pipeline;
+    memory->n_holders++;
+}
+
+static void holder_remove(struct pipeline_memory *memory, struct pipeline *pipeline)
+{
+    if (pipeline->prev_holder) {
+        pipeline->prev_holder->next_holder = pipeline->next_holder;
+    } else {
+        memory->first = pipeline->next_holder;
+    }
+    if (pipeline->next_holder) {
+        pipeline->next_holder->prev_holder = pipeline->prev_holder;
+    }
+    memory->n_holders--;
+}
+
 static void kept_remove(struct pipeline_entry *entry)
 {
     struct pipeline *pipeline = entry->pipeline;
+    struct pipeline_memory *memory = pipeline->options.memory;
 
     ring_remove(entry);
     pipeline->n_kept--;
     pipeline->n_kept_bytes -= entry->planned->n_bytes;
+    if (memory) {
+        memory->n_bytes -= entry->planned->n_bytes;
+        if (pipeline->n_kept == 0) {
+            holder_remove(memory, pipeline);
+        }
+    }
 }
 
 static void kept_append(struct pipeline_entry *entry)
 {
     struct pipeline *pipeline = entry->pipeline;
+    struct pipeline_memory *memory = pipeline->options.memory;
 
     ring_append(&pipeline->kept, entry);
     pipeline->n_kept++;
     pipeline->n_kept_bytes += entry->planned->n_bytes;
+    if (memory) {
+        memory->n_bytes += entry->planned->n_bytes;
+        if (pipeline->n_kept == 1) {
+            holder_add(memory, pipeline);
+        }
+    }
 }
 
-/* Drops what was not used for longest; the newest stays, however large it is. */
+static void drop_oldest(struct pipeline *pipeline)
+{
+    struct pipeline_entry *oldest = pipeline->kept.next;
+
+    kept_remove(oldest);
+    entry_free(oldest);
+}
+
+/* Who keeps most, but for the newest plan of `pipeline`; NULL: nobody anything. */
+static struct pipeline *largest_holder(const struct pipeline *pipeline)
+{
+    struct pipeline *largest = NULL;
+    size_t most = 0;
+
+    for (struct pipeline *at = pipeline->options.memory->first; at; at = at->next_holder) {
+        size_t n_bytes = at->n_kept_bytes;
+
+        if (at == pipeline) {
+            n_bytes = at->n_kept > 1 ? n_bytes - at->kept.prev->planned->n_bytes : 0;
+        }
+        if (n_bytes > most) {
+            most = n_bytes;
+            largest = at;
+        }
+    }
+    return largest;
+}
+
+/* Drops what was not used for longest, of this job and then of whoever keeps most; the newest
+ * stays, however large it is. */
 static void kept_trim(struct pipeline *pipeline)
 {
+    const struct pipeline_memory *memory = pipeline->options.memory;
+
     while (pipeline->n_kept > 1 && (pipeline->n_kept > pipeline->options.max_steps ||
                                     pipeline->n_kept_bytes > pipeline->options.max_bytes)) {
-        struct pipeline_entry *oldest = pipeline->kept.next;
+        drop_oldest(pipeline);
+    }
+    while (memory && memory->n_bytes > memory->max_bytes) {
+        struct pipeline *largest = largest_holder(pipeline);
 
-        kept_remove(oldest);
-        entry_free(oldest);
+        if (!largest) {
+            return;
+        }
+        drop_oldest(largest);
     }
 }
 
 /* --- making, on another thread --- */
 
-static int planned_encode(struct planned *planned, struct skrull_error *err)
-{
-    const struct skrull_plan *plan = planned->plan;
-
-    planned->n_bytes = arena_used(plan->arena);
-    planned->messages = calloc(plan->n_ranks > 0 ? plan->n_ranks : 1, sizeof(*planned->messages));
-    if (!planned->messages) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
-    }
-    for (size_t i = 0; i < plan->n_ranks; i++) {
-        uint8_t *bytes;
-        size_t len;
-        int code = codec_stream_plan_pack(plan, i, &bytes, &len, err);
-
-        if (code < 0) {
-            return code;
-        }
-        planned->messages[i] = shared_bytes_new(bytes, len);
-        if (!planned->messages[i]) {
-            free(bytes);
-            return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
-        }
-        planned->n_messages++;
-        planned->n_bytes += len;
-    }
-    return 0;
-}
-
-static int make(const struct pipeline_source *source, uint64_t step, struct planned **ret_planned,
-                struct skrull_error *err)
-{
-    struct planned *planned = calloc(1, sizeof(*planned));
-    int code;
-
-    if (!planned) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
-    }
-    planned->n_refs = 1;
-    code = source->plan(source->arg, step, &planned->plan, err);
-    if (code == 0) {
-        code = planned_encode(planned, err);
-    }
-    if (code < 0) {
-        planned_free(planned);
-        return code;
-    }
-    *ret_planned = planned;
-    return 0;
-}
-
 static void work(void *task)
 {
     struct pipeline_entry *entry = (struct pipeline_entry *)task;
-    int code = make(&entry->source->source, entry->step, &entry->planned, &entry->err);
+    int code = planned_make(&entry->source->source, entry->step, &entry->planned, &entry->err);
 
     if (code < 0) {
         entry->err.code = code;
@@ -328,8 +324,15 @@ static void entry_fail(struct pipeline_entry *entry, const struct skrull_error *
 
 static void remember_digest(struct pipeline *pipeline, const struct skrull_plan *plan)
 {
-    struct digest *digest = &pipeline->digests[plan->step % N_DIGESTS];
+    struct digest *digest;
 
+    if (!pipeline->digests) { /* most jobs of many are never planned */
+        pipeline->digests = calloc(N_DIGESTS, sizeof(*pipeline->digests));
+    }
+    if (!pipeline->digests) {
+        return; /* only a convenience: who asks has the step planned again */
+    }
+    digest = &pipeline->digests[plan->step % N_DIGESTS];
     digest->step_plus_1 = plan->step + 1;
     memcpy(digest->digest, plan->digest, SKRULL_DIGEST_SIZE);
 }
@@ -337,9 +340,9 @@ static void remember_digest(struct pipeline *pipeline, const struct skrull_plan 
 bool pipeline_digest(const struct pipeline *pipeline, uint64_t step,
                      uint8_t ret_digest[SKRULL_DIGEST_SIZE])
 {
-    const struct digest *digest = &pipeline->digests[step % N_DIGESTS];
+    const struct digest *digest = pipeline->digests ? &pipeline->digests[step % N_DIGESTS] : NULL;
 
-    if (digest->step_plus_1 == 0 || digest->step_plus_1 - 1 != step) {
+    if (!digest || digest->step_plus_1 == 0 || digest->step_plus_1 - 1 != step) {
         return false;
     }
     memcpy(ret_digest, digest->digest, SKRULL_DIGEST_SIZE);
@@ -443,10 +446,14 @@ static void start(struct pipeline_entry *entry)
 static uint64_t ahead_steps(const struct pipeline *pipeline)
 {
     const struct pipeline_options *options = &pipeline->options;
-    size_t room = options->max_steps / 2;
+    const struct pipeline_memory *memory = options->memory;
+    size_t room = options->max_steps / 2, max_bytes = options->max_bytes;
 
-    if (pipeline->last_bytes > 0 && options->max_bytes / 2 / pipeline->last_bytes < room) {
-        room = options->max_bytes / 2 / pipeline->last_bytes;
+    if (memory && memory->n_holders > 0 && memory->max_bytes / memory->n_holders < max_bytes) {
+        max_bytes = memory->max_bytes / memory->n_holders; /* a fair share */
+    }
+    if (pipeline->last_bytes > 0 && max_bytes / 2 / pipeline->last_bytes < room) {
+        room = max_bytes / 2 / pipeline->last_bytes;
     }
     return room < options->ahead ? room : options->ahead;
 }
@@ -488,14 +495,9 @@ int pipeline_new(const struct pipeline_source *source, const struct pipeline_opt
 
     assert(options->max_running > 0);
     if (pipeline) {
-        pipeline->digests = calloc(N_DIGESTS, sizeof(*pipeline->digests));
         pipeline->source = source_new(source);
     }
-    if (!pipeline || !pipeline->digests || !pipeline->source) {
-        if (pipeline) {
-            free(pipeline->digests);
-            free(pipeline->source); /* not released: it stays the caller's */
-        }
+    if (!pipeline || !pipeline->source) {
         free(pipeline);
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     }
@@ -539,7 +541,7 @@ void pipeline_revise(struct pipeline *pipeline, uint64_t from_step)
             }
         }
     }
-    for (size_t i = 0; i < N_DIGESTS; i++) {
+    for (size_t i = 0; pipeline->digests && i < N_DIGESTS; i++) {
         if (pipeline->digests[i].step_plus_1 > from_step) {
             pipeline->digests[i].step_plus_1 = 0;
         }

@@ -3,8 +3,8 @@
  * kept for a while, shared by all who ask. One thread (the loop's) calls everything here; no gRPC,
  * no libuv.
  *
- * Bounds: so many plans are made at once, so many are kept (steps and bytes). A step asked for
- * again after it was dropped is made again: plans are pure.
+ * Bounds: so many plans are made at once, so many are kept (steps and bytes, of a job and of all
+ * jobs together). A step asked for again after it was dropped is made again: plans are pure.
  */
 #pragma once
 
@@ -14,19 +14,29 @@
 
 #include <skrull/plan.h>
 
+#include "job/planned.h"
+
 struct pipeline;
 struct pipeline_entry;
-struct shared_bytes;
+
+/* What the plans kept by all pipelines may take together; the largest share gives way first, so
+ * that a job with large plans does not drive out the others'. */
+struct pipeline_memory {
+    size_t max_bytes;
+    size_t n_bytes, n_holders; /* the pipelines', as is the list */
+    struct pipeline *first;    /* those that keep something */
+};
 
 struct pipeline_options {
     /* Runs work(task) on some other thread and then, after `run` returned, done(task) on this one.
      * Negative: neither is called. */
     int (*run)(void *run_arg, void (*work)(void *task), void (*done)(void *task), void *task);
     void *run_arg;
-    uint32_t max_running; /* plans in the making, at least 1 */
-    uint32_t ahead;       /* steps made past the one that a stream asked for last */
-    size_t max_steps;     /* plans kept that nobody waits for */
-    size_t max_bytes;     /* of these plans and their messages */
+    uint32_t max_running;           /* plans in the making, at least 1 */
+    uint32_t ahead;                 /* steps made past the one that a stream asked for last */
+    size_t max_steps;               /* plans kept that nobody waits for */
+    size_t max_bytes;               /* of these plans and their messages */
+    struct pipeline_memory *memory; /* shared, borrowed; NULL: no limit over all */
 };
 
 /* Where plans come from. */
@@ -36,18 +46,6 @@ struct pipeline_source {
     void (*release)(void *arg); /* once no plan is in the making any more */
     void *arg;
 };
-
-/* A step's plan, immutable; reference-counted on this thread. */
-struct planned {
-    size_t n_refs;
-    struct skrull_plan *plan;
-    struct shared_bytes **messages; /* [plan->n_ranks]: a StreamPlansResponse each, by data rank */
-    size_t n_messages;
-    size_t n_bytes;
-};
-
-struct planned *planned_ref(struct planned *planned);
-void planned_unref(struct planned *planned);
 
 /* A new pipeline; takes over the source. RESOURCE_EXHAUSTED: out of memory, and `source` stays the
  * caller's. */

@@ -179,6 +179,24 @@ class NeverRead(unittest.TestCase):
             self.assertEqual(caught.exception.code(), Code.UNAVAILABLE)
 
 
+class ManyJobs(unittest.TestCase):
+    def test_the_plans_that_are_kept_take_a_bounded_memory(self):
+        with Daemon() as daemon:
+            planner = daemon.planner()
+            jobs = [f"m-{i}" for i in range(10)]
+            for name in jobs:
+                create(daemon, large_job(name, 8000, steps=60, policy="uniform"), stub=planner)
+            before = resident_mib(daemon.process)
+            for name in jobs:
+                plans = sum(1 for m in planner.StreamPlans(stream_request(name, 0), timeout=120)
+                            if m.WhichOneof("event") == "plan")
+                self.assertEqual(plans, 60)
+            # Each job alone keeps up to 64 MiB, all together 256 MiB.
+            self.assertLess(resident_mib(daemon.process) - before, 450)
+            daemon.close_channels()
+            self.assertEqual(daemon.stop(), 0)
+
+
 STOPPED_CLIENT = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -400,6 +418,27 @@ class MidCall(unittest.TestCase):
         channel.close()
         self.assertIsNotNone(call.exception())
         self.created_once("broken")
+
+    def test_the_manager_hears_that_jobs_are_being_restored(self):
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        name = "skrull-test-restore-" + str(os.getpid())
+        manager.bind("\0" + name)
+        manager.settimeout(30)
+        with Daemon(data_roots=[self.root], env={"NOTIFY_SOCKET": "@" + name}) as daemon:
+            for i in range(8):
+                daemon.planner().CreateJob(self.request(f"m-{i}"), timeout=60)
+            daemon.close_channels()
+            self.assertEqual(daemon.stop(), 0)
+            states = [manager.recv(200) for _ in range(2)]  # of the first life
+            self.assertEqual(states, [b"READY=1\nSTATUS=serving", b"STOPPING=1"])
+            daemon.start()
+            states = [manager.recv(200)]
+            while not states[-1].startswith(b"READY=1"):
+                states.append(manager.recv(200))
+            self.assertGreater(len(states), 1)
+            for state in states[:-1]:
+                self.assertRegex(state, rb"^EXTEND_TIMEOUT_USEC=\d+\nSTATUS=restoring jobs$")
 
     def test_a_stop_while_jobs_are_restored(self):
         daemon = Daemon(data_roots=[self.root]).start()

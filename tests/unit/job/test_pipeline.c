@@ -121,8 +121,9 @@ static void ask(struct pipeline *pipeline, uint64_t step, bool is_stream, struct
     pipeline_ask(pipeline, step, is_stream, &asker->wait);
 }
 
-static struct pipeline *pipeline_of(struct maker *maker, uint32_t max_running, uint32_t ahead,
-                                    size_t max_steps, size_t max_bytes)
+static struct pipeline *pipeline_in(struct pipeline_memory *memory, struct maker *maker,
+                                    uint32_t max_running, uint32_t ahead, size_t max_steps,
+                                    size_t max_bytes)
 {
     const struct pipeline_source source = {
         .steps = STEPS, .plan = plan, .release = release, .arg = maker};
@@ -131,12 +132,19 @@ static struct pipeline *pipeline_of(struct maker *maker, uint32_t max_running, u
                                              .max_running = max_running,
                                              .ahead = ahead,
                                              .max_steps = max_steps,
-                                             .max_bytes = max_bytes};
+                                             .max_bytes = max_bytes,
+                                             .memory = memory};
     struct pipeline *pipeline;
 
     *maker = (struct maker){.fails_at = UINT64_MAX};
     assert_int_equal(pipeline_new(&source, &options, &pipeline, NULL), 0);
     return pipeline;
+}
+
+static struct pipeline *pipeline_of(struct maker *maker, uint32_t max_running, uint32_t ahead,
+                                    size_t max_steps, size_t max_bytes)
+{
+    return pipeline_in(NULL, maker, max_running, ahead, max_steps, max_bytes);
 }
 
 static void close_pipeline(struct pipeline *pipeline, struct maker *maker)
@@ -265,6 +273,111 @@ static void test_pipeline_ask__large_plans_are_not_made_far_ahead(void **state)
     }
     assert_int_equal(maker.n_planned, 22); /* two ahead, and each step made once */
     close_pipeline(pipeline, &maker);
+}
+
+/* Has a step planned; returns what its plan takes. */
+static size_t make_step(struct pipeline *pipeline, struct maker *maker, uint64_t step)
+{
+    struct asker asker = {0};
+    size_t n_bytes;
+
+    ask(pipeline, step, false, &asker);
+    finish_all(maker);
+    assert_int_equal(asker.n_plans, 1);
+    n_bytes = asker.kept->n_bytes;
+    planned_unref(asker.kept);
+    return n_bytes;
+}
+
+static size_t count_kept(const struct pipeline *pipeline)
+{
+    size_t n = 0;
+
+    for (uint64_t step = 0; step < STEPS; step++) {
+        n += pipeline_has(pipeline, step);
+    }
+    return n;
+}
+
+/* Six plans' worth for three jobs: whoever has most gives way, so that in the end each has two. */
+static void test_pipeline_memory__the_largest_share_gives_way(void **state)
+{
+    struct pipeline_memory memory = {.max_bytes = SIZE_MAX};
+    struct pipeline *pipelines[3];
+    struct maker makers[3];
+    size_t n_bytes;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        pipelines[i] = pipeline_in(&memory, &makers[i], 1, 0, 64, SIZE_MAX);
+    }
+    n_bytes = make_step(pipelines[0], &makers[0], 0);
+    n_bytes += 64; /* later steps' numbers take some bytes more */
+    memory.max_bytes = 6 * n_bytes;
+    for (uint64_t step = 1; step < 10; step++) {
+        (void)make_step(pipelines[0], &makers[0], step);
+    }
+    assert_int_equal(count_kept(pipelines[0]), 6);
+    assert_int_equal(memory.n_holders, 1);
+    (void)make_step(pipelines[1], &makers[1], 0);
+    assert_int_equal(count_kept(pipelines[0]), 5);
+    assert_true(pipeline_has(pipelines[0], 9)); /* the oldest went */
+    for (uint64_t step = 1; step < 4; step++) {
+        (void)make_step(pipelines[1], &makers[1], step);
+        (void)make_step(pipelines[2], &makers[2], step);
+    }
+    assert_in_range(memory.n_bytes, 5 * n_bytes, 6 * n_bytes);
+    for (int i = 0; i < 3; i++) {
+        assert_in_range(count_kept(pipelines[i]), 1, 3);
+        assert_int_equal(makers[i].n_planned, i == 0 ? 10 : i == 1 ? 4 : 3);
+    }
+    assert_int_equal(memory.n_holders, 3);
+    for (int i = 0; i < 3; i++) {
+        close_pipeline(pipelines[i], &makers[i]);
+    }
+    assert_int_equal(memory.n_bytes, 0);
+    assert_int_equal(memory.n_holders, 0);
+    assert_null(memory.first);
+}
+
+/* The newest plan stays even where it is more than all may take: those who wait for it get it. */
+static void test_pipeline_memory__the_newest_plan_stays(void **state)
+{
+    struct pipeline_memory memory = {.max_bytes = 1};
+    struct maker makers[2];
+    struct pipeline *one = pipeline_in(&memory, &makers[0], 1, 0, 64, SIZE_MAX);
+    struct pipeline *other = pipeline_in(&memory, &makers[1], 1, 0, 64, SIZE_MAX);
+
+    (void)state;
+    (void)make_step(one, &makers[0], 3);
+    assert_true(pipeline_has(one, 3));
+    (void)make_step(other, &makers[1], 4);
+    assert_true(pipeline_has(other, 4));
+    assert_false(pipeline_has(one, 3));
+    (void)make_step(one, &makers[0], 3);
+    assert_int_equal(makers[0].n_planned, 2);
+    close_pipeline(one, &makers[0]);
+    close_pipeline(other, &makers[1]);
+}
+
+/* What is made ahead fits into a fair share. */
+static void test_pipeline_memory__ahead_within_a_share(void **state)
+{
+    struct pipeline_memory memory = {.max_bytes = SIZE_MAX};
+    struct maker makers[2];
+    struct pipeline *one = pipeline_in(&memory, &makers[0], 1, 8, 64, SIZE_MAX);
+    struct pipeline *other = pipeline_in(&memory, &makers[1], 1, 8, 64, SIZE_MAX);
+    struct asker asker = {0};
+
+    (void)state;
+    memory.max_bytes = 8 * (make_step(other, &makers[1], 0) + 64);
+    (void)make_step(one, &makers[0], 0);
+    ask(one, 1, true, &asker);
+    finish_all(&makers[0]);
+    assert_int_equal(count_kept(one), 4); /* 0, 1, and two of a share of four */
+    planned_unref(asker.kept);
+    close_pipeline(one, &makers[0]);
+    close_pipeline(other, &makers[1]);
 }
 
 static void test_pipeline_ask__who_waits_goes_before_what_is_ahead(void **state)
@@ -548,6 +661,9 @@ int main(void)
         cmocka_unit_test(test_pipeline_has__what_is_kept),
         cmocka_unit_test(test_pipeline_ask__streams_are_planned_ahead_within_bounds),
         cmocka_unit_test(test_pipeline_ask__large_plans_are_not_made_far_ahead),
+        cmocka_unit_test(test_pipeline_memory__the_largest_share_gives_way),
+        cmocka_unit_test(test_pipeline_memory__the_newest_plan_stays),
+        cmocka_unit_test(test_pipeline_memory__ahead_within_a_share),
         cmocka_unit_test(test_pipeline_ask__who_waits_goes_before_what_is_ahead),
         cmocka_unit_test(test_pipeline_ask__drops_what_was_not_used_for_longest),
         cmocka_unit_test(test_pipeline_ask__bytes_are_bounded_but_the_newest_stays),
