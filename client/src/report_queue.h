@@ -5,14 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <skrull/error.h>
-#include <skrull/plan.h>
+#include <skrull/client.h>
 
 struct queued_report {
     uint64_t step;
     char digest[SKRULL_DIGEST_HEX_SIZE];
     int64_t elapsed_ns;
     uint64_t peak_bytes;
+    struct skrull_micro_batch_times *micro_batches; /* [n_micro_batches]; the queue owns its copy */
+    size_t n_micro_batches;
 };
 
 /* Undelivered reports are bounded too: a daemon that is away for weeks must not fill the memory. */

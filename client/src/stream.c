@@ -215,6 +215,10 @@ int skrull_stream_report(struct skrull_stream *stream, const struct skrull_step_
         return r;
     }
     memcpy(queued.digest, report->digest, sizeof(queued.digest));
+    if (report->n_micro_batches <= SKRULL_REPORT_MICRO_BATCHES) {
+        queued.n_micro_batches = report->n_micro_batches;
+        queued.micro_batches = (void *)(uintptr_t)report->micro_batches; /* copied, not kept */
+    }
     (void)pthread_mutex_lock(&stream->lock);
     r = final_error(&stream->reporter.error, err);
     if (r == 0) {

@@ -13,15 +13,51 @@
 #include "unary.h"
 
 #define MAX_REPORTS_IN_CALL 256
-#define CALL_BUDGET ((size_t)1 << 20)
+#define MAX_TIMES_IN_CALL ((size_t)SKRULL_REPORT_MICRO_BATCHES)
+#define CALL_BUDGET ((size_t)4 << 20)
+
+/* How many of the oldest reports go into one call. */
+static size_t count_reports(const struct report_queue *queue)
+{
+    size_t n_reports = 0, n_times = 0;
+
+    while (n_reports < queue->n_reports && n_reports < MAX_REPORTS_IN_CALL) {
+        n_times += report_queue_at(queue, n_reports)->n_micro_batches;
+        if (n_reports > 0 && n_times > MAX_TIMES_IN_CALL) {
+            break;
+        }
+        n_reports++;
+    }
+    return n_reports;
+}
+
+/* A report's times in the codec's words. */
+static int copy_times(struct arena *arena, const struct queued_report *report,
+                      struct rpc_step_report *ret)
+{
+    ret->micro_batches = ARENA_ARRAY(arena, struct rpc_micro_batch_times, report->n_micro_batches);
+    if (!ret->micro_batches) {
+        return SKRULL_ERR_RESOURCE_EXHAUSTED;
+    }
+    ret->n_micro_batches = report->n_micro_batches;
+    for (size_t i = 0; i < report->n_micro_batches; i++) {
+        const struct skrull_micro_batch_times *times = &report->micro_batches[i];
+
+        ret->micro_batches[i] =
+            (struct rpc_micro_batch_times){.compute_busy_ns = times->compute_busy_ns,
+                                           .compute_wait_ns = times->compute_wait_ns,
+                                           .exchange_busy_ns = times->exchange_busy_ns,
+                                           .exchange_wait_ns = times->exchange_wait_ns};
+    }
+    return 0;
+}
 
 /* The oldest reports as a request, in `arena`. */
 static int pack(struct skrull_stream *stream, struct arena *arena, struct rpc_bytes *ret_request,
                 size_t *ret_n_reports, struct skrull_error *err)
 {
     const struct report_queue *queue = &stream->reporter.queue;
-    size_t n_reports =
-        queue->n_reports < MAX_REPORTS_IN_CALL ? queue->n_reports : MAX_REPORTS_IN_CALL;
+    size_t n_reports = count_reports(queue);
     struct rpc_report_steps request = {
         .job = stream->job, .uid = stream->uid, .n_reports = n_reports};
 
@@ -37,6 +73,10 @@ static int pack(struct skrull_stream *stream, struct arena *arena, struct rpc_by
                                                       .digest = report->digest,
                                                       .elapsed_ns = report->elapsed_ns,
                                                       .peak_bytes = report->peak_bytes};
+        if (copy_times(arena, report, &request.reports[i]) < 0) {
+            return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                    "out of memory for reports");
+        }
     }
     *ret_n_reports = n_reports;
     return codec_report_steps_request_pack(arena, &request, ret_request, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define DEFAULT_GIVE_UP_MS 60000
+#define DEFAULT_EXCHANGE_TIMEOUT_MS 60000
 #define MAX_MS ((uint64_t)24 * 3600 * 1000)
 #define MAX_WINDOW 4096 /* libskrull's */
 
@@ -32,6 +33,8 @@ struct given {
     const char *texts[N_OPTIONS];
     const char *data_roots[MAX_DATA_ROOTS]; /* all of them; texts has the last */
     size_t n_data_roots;
+    const char *tokens[MAX_TOKEN_FILES]; /* likewise */
+    size_t n_tokens;
 };
 
 static enum options_outcome wrong(const char *what, const char *why)
@@ -44,19 +47,24 @@ static void print_help(void)
 {
     (void)printf(
         "usage: skrull-worker --job NAME [--server ADDR] [--data-rank R] [--from S] [--count N]\n"
-        "                     [--backend none|cpu|cuda] [--model CONFIG] [--window N] "
-        "[--pause-ms N]\n"
-        "                     [--give-up-ms N] [--fallback none|local] [--data-root DIR]...\n"
-        "                     [--fallback-after-ms N]\n\n"
+        "                     [--backend none|cpu|cuda] [--window N] [--pause-ms N] "
+        "[--give-up-ms N]\n"
+        "                     [--fallback none|local] [--data-root DIR]... "
+        "[--fallback-after-ms N]\n"
+        "                     [--model tiny|CONFIG] [--comm none|threads|mpi] [--exchange "
+        "gather|ring]\n"
+        "                     [--optimizer replicated|sharded] [--recompute none|selective]\n"
+        "                     [--tokens PREFIX]... [--unscheduled] [--save-weights FILE]\n"
+        "                     [--exchange-timeout-ms N]\n\n"
         "streams the plans of a data rank, runs them, reports each step; a line a step\n\n");
     for (size_t i = 0; i < N_OPTIONS; i++) {
         char left[40];
 
         (void)snprintf(left, sizeof(left), "%s %s", options[i].name, options[i].metavar);
-        (void)printf("  %-21s %s\n", left, options[i].help);
+        (void)printf("  %-24s %s\n", left, options[i].help);
     }
     (void)printf(
-        "  %-21s %s\n  %-21s %s\n\nExit status: 0 the job's end, or --count steps; 1 it failed; "
+        "  %-24s %s\n  %-24s %s\n\nExit status: 0 the job's end, or --count steps; 1 it failed; "
         "2 wrong usage;\n3 no such job or step; 4 the daemon could not be reached.\n",
         "--help", "print this help", "--version", "print the version");
 }
@@ -71,12 +79,20 @@ static const char *text_of(const struct given *given, const char *name)
     return NULL;
 }
 
-static enum options_outcome take_root(struct given *given, const char *root)
+/* Options that may come several times. */
+static enum options_outcome take_another(struct given *given, const char *name, const char *text)
 {
-    if (given->n_data_roots == MAX_DATA_ROOTS) {
-        return wrong("--data-root", "more than 64");
+    if (strcmp(name, "--data-root") == 0) {
+        if (given->n_data_roots == MAX_DATA_ROOTS) {
+            return wrong(name, "more than 64");
+        }
+        given->data_roots[given->n_data_roots++] = text;
+    } else if (strcmp(name, "--tokens") == 0) {
+        if (given->n_tokens == MAX_TOKEN_FILES) {
+            return wrong(name, "more than 64");
+        }
+        given->tokens[given->n_tokens++] = text;
     }
-    given->data_roots[given->n_data_roots++] = root;
     return OPTIONS_RUN;
 }
 
@@ -98,12 +114,15 @@ static enum options_outcome take(struct given *given, int n_words, char *const *
         if (strlen(options[i].name) != len || memcmp(options[i].name, word, len) != 0) {
             continue;
         }
+        if (!options[i].metavar[0]) {
+            given->texts[i] = "";
+            return equals ? wrong(options[i].name, "takes no value") : OPTIONS_RUN;
+        }
         if (!equals && *at == n_words) {
             return wrong(options[i].name, "a value is missing; see --help");
         }
         given->texts[i] = equals ? equals + 1 : words[(*at)++];
-        return strcmp(options[i].name, "--data-root") == 0 ? take_root(given, given->texts[i])
-                                                           : OPTIONS_RUN;
+        return take_another(given, options[i].name, given->texts[i]);
     }
     return wrong(word, "no such option; see --help");
 }
@@ -159,21 +178,90 @@ static enum options_outcome take_rank(const struct given *given, uint32_t *ret_r
     return OPTIONS_RUN;
 }
 
-static enum options_outcome check_backend(const struct given *given)
+/* One of `words` ([n_words], "a, b and c are allowed" in `why`); not given: *ret stays. */
+static enum options_outcome take_word(const struct given *given, const char *name,
+                                      const char *const *words, const char *why, int *ret)
+{
+    const char *text = text_of(given, name);
+
+    for (int i = 0; text && words[i]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *ret = i;
+            return OPTIONS_RUN;
+        }
+    }
+    return text ? wrong(name, why) : OPTIONS_RUN;
+}
+
+/* What only a backend that trains can do. */
+static enum options_outcome check_untrained(const struct given *given)
+{
+    static const char *const names[] = {"--model",       "--comm",         "--exchange",
+                                        "--optimizer",   "--recompute",    "--tokens",
+                                        "--unscheduled", "--save-weights", "--exchange-timeout-ms"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (text_of(given, names[i])) {
+            return wrong(names[i], "nothing to do with backend none");
+        }
+    }
+    return OPTIONS_RUN;
+}
+
+static enum options_outcome check_training(const struct given *given, struct training_words *ret)
+{
+    static const char *const comms[] = {"", "none", "threads", "mpi", NULL};
+    static const char *const exchanges[] = {"gather", "ring", NULL};
+    static const char *const optimizers[] = {"", "replicated", "sharded", NULL};
+    static const char *const recomputes[] = {"", "none", "selective", NULL};
+    const char *model = text_of(given, "--model");
+    int comm = 0, exchange = 0, optimizer = 0, recompute = 0;
+    enum options_outcome outcome =
+        take_word(given, "--comm", comms, "none, threads and mpi are allowed", &comm);
+
+    if (outcome == OPTIONS_RUN) {
+        outcome =
+            take_word(given, "--exchange", exchanges, "gather and ring are allowed", &exchange);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_word(given, "--optimizer", optimizers, "replicated and sharded are allowed",
+                            &optimizer);
+    }
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_word(given, "--recompute", recomputes, "none and selective are allowed",
+                            &recompute);
+    }
+    ret->timeout_ms = DEFAULT_EXCHANGE_TIMEOUT_MS;
+    if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--exchange-timeout-ms", MAX_MS, &ret->timeout_ms);
+    }
+    ret->model = model ? model : "tiny";
+    ret->comm = (enum worker_comm)comm;
+    ret->is_ring = exchange == 1;
+    ret->is_sharded = (enum worker_choice)optimizer;
+    ret->recompute = (enum worker_choice)recompute;
+    memcpy(ret->tokens, given->tokens, sizeof(ret->tokens));
+    ret->n_tokens = given->n_tokens;
+    ret->is_unscheduled = text_of(given, "--unscheduled") != NULL;
+    ret->save_weights = text_of(given, "--save-weights");
+    return outcome;
+}
+
+static enum options_outcome check_backend(const struct given *given, struct worker_options *ret)
 {
     const char *backend = text_of(given, "--backend");
 
-    if (backend && (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0)) {
-        (void)fprintf(stderr, "skrull-worker: --backend: %s is not built yet\n", backend);
-        return OPTIONS_WRONG;
+    if (backend && strcmp(backend, "cuda") == 0) {
+        return wrong("--backend", "cuda is not built yet");
+    }
+    if (backend && strcmp(backend, "cpu") == 0) {
+        ret->backend = WORKER_BACKEND_CPU;
+        return check_training(given, &ret->training);
     }
     if (backend && strcmp(backend, "none") != 0) {
         return wrong("--backend", "none, cpu and cuda are allowed");
     }
-    if (text_of(given, "--model")) {
-        return wrong("--model", "nothing to do with backend none");
-    }
-    return OPTIONS_RUN;
+    return check_untrained(given);
 }
 
 static enum options_outcome check_fallback(const struct given *given, struct worker_options *ret)
@@ -199,7 +287,7 @@ static enum options_outcome check_fallback(const struct given *given, struct wor
 static enum options_outcome check(const struct given *given, struct worker_options *ret)
 {
     uint64_t window = 0;
-    enum options_outcome outcome = check_backend(given);
+    enum options_outcome outcome = check_backend(given, ret);
 
     if (outcome == OPTIONS_RUN) {
         outcome = take_number(given, "--from", UINT64_MAX, &ret->from_step);
@@ -225,7 +313,9 @@ static enum options_outcome check(const struct given *given, struct worker_optio
     if (outcome == OPTIONS_RUN && !text_of(given, "--job")) {
         outcome = wrong("--job", "which job? see --help");
     }
-    if (outcome == OPTIONS_RUN) {
+    /* With all ranks here, or none, it is no one's. */
+    if (outcome == OPTIONS_RUN && !ret->training.is_unscheduled &&
+        ret->training.comm != WORKER_COMM_THREADS) {
         outcome = take_rank(given, &ret->data_rank);
     }
     ret->window = (uint32_t)window;

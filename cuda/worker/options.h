@@ -7,6 +7,29 @@
 
 #define MAX_DATA_ROOTS 64
 
+#define MAX_TOKEN_FILES 64
+
+enum worker_backend { WORKER_BACKEND_NONE, WORKER_BACKEND_CPU };
+
+/* How data ranks exchange; DEFAULT: by MPI under mpirun or with several ranks, else not. */
+enum worker_comm { WORKER_COMM_DEFAULT, WORKER_COMM_NONE, WORKER_COMM_THREADS, WORKER_COMM_MPI };
+
+/* What the job decides unless the command line does. */
+enum worker_choice { WORKER_BY_JOB, WORKER_NO, WORKER_YES };
+
+/* With backend cpu. */
+struct training_words {
+    const char *model; /* "tiny" or a path */
+    enum worker_comm comm;
+    bool is_ring;
+    enum worker_choice is_sharded, recompute;
+    const char *tokens[MAX_TOKEN_FILES];
+    size_t n_tokens;
+    bool is_unscheduled;
+    const char *save_weights; /* NULL: not */
+    uint64_t timeout_ms;
+};
+
 struct worker_options {
     const char *server; /* NULL: the default */
     const char *job;
@@ -19,6 +42,8 @@ struct worker_options {
     const char *data_roots[MAX_DATA_ROOTS];
     size_t n_data_roots;
     uint64_t fallback_after_ms; /* 0: the library's */
+    enum worker_backend backend;
+    struct training_words training;
 };
 
 enum options_outcome { OPTIONS_RUN, OPTIONS_SAID, OPTIONS_WRONG };

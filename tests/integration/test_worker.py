@@ -203,7 +203,14 @@ class CommandLine(unittest.TestCase):
                 (["--job", "a-job", "--data-rank", "0", "--fallback", "local", "--data-root", "here"], 1,
                  "fallback_roots: here is not an absolute path"),
                 (["--job", "a-job", "--data-rank", "0", "--server", "nowhere"], 2, "no port"),
-                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu"], 2, "cpu is not built yet"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--comm", "none"], 1, "32 data ranks, which must"),
+                (["--job", "a-job", "--data-rank", "0", "--model", "tiny"], 2, "nothing to do with backend none"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--exchange", "x"], 2, "gather and ring"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--unscheduled=1"], 2, "takes no value"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--comm", "none", "--model", "/no-such"], 1,
+                 "--model: /no-such"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--comm", "none", "--tokens", "a",
+                  "--tokens", "b"], 1, "2 given; the job has 1"),
                 (["--job", "a-job", "--data-rank", "0", "--backend", "cuda"], 2, "cuda is not built yet"),
                 (["--job", "a-job", "--data-rank", "0", "--backend", "gpu"], 2, "none, cpu and cuda")):
             done = self.run_worker(*options)

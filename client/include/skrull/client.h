@@ -152,11 +152,22 @@ SKRULL_API int skrull_stream_open(struct skrull_client *client,
 SKRULL_API int skrull_stream_next(struct skrull_stream *stream, struct skrull_plan **ret_plan,
                                   struct skrull_error *err);
 
+/* What a worker measured of a micro-batch. */
+struct skrull_micro_batch_times {
+    int64_t compute_busy_ns, compute_wait_ns;   /* computing; waiting for an exchange meanwhile */
+    int64_t exchange_busy_ns, exchange_wait_ns; /* under way; of this, not hidden behind computing */
+};
+
+/* Micro-batches of a report; more are left out of it. */
+#define SKRULL_REPORT_MICRO_BATCHES 4096
+
 struct skrull_step_report {
     uint64_t step;
     const char *digest; /* of the plan that was run, 32 hex digits */
     int64_t elapsed_ns;
     uint64_t peak_bytes;
+    const struct skrull_micro_batch_times *micro_batches; /* [n_micro_batches], copied */
+    size_t n_micro_batches;                               /* 0: not measured */
 };
 
 /* Queues a report of this stream's rank; the reader thread delivers it, at least once, also across a

@@ -1,0 +1,188 @@
+/*
+ * Which ranks train here and how they exchange: one of several processes under MPI, all of them as
+ * threads of this process, or a single one. Before that the job is held against what this worker
+ * can honour. Each rank says itself why it fails.
+ */
+#include "train.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "signals.h"
+#include "train_rank.h"
+
+#define SEED 1 /* of the first weights */
+
+static int refuse(struct skrull_error *err, const char *what)
+{
+    return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "--backend cpu: %s", what);
+}
+
+/* Can this worker train as the job says? */
+static int check_job(const struct skrull_job *job, const struct training_words *words,
+                     struct skrull_error *err)
+{
+    if (job->parallel.tp > 1 || job->parallel.pp > 1) {
+        return refuse(err, "parallel.tp and parallel.pp above 1 are not built");
+    }
+    if (job->training.lora_rank > 0) {
+        return refuse(err, "training.lora_rank is not built");
+    }
+    if (job->loss == SKRULL_LOSS_NONE) {
+        return refuse(err, "loss: none leaves the weights to the trainer, and this one has none");
+    }
+    if (job->training.recompute == SKRULL_RECOMPUTE_FULL && words->recompute == WORKER_BY_JOB) {
+        return refuse(err, "training.recompute: full is not built; --recompute selective is");
+    }
+    if (words->n_tokens && words->n_tokens != job->n_data) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "--tokens: %zu given; the job has %" PRIu32 " data sets",
+                                words->n_tokens, job->n_data);
+    }
+    return 0;
+}
+
+static int read_training(const struct skrull_job *job, const struct training_words *words,
+                         struct training_options *ret, struct skrull_error *err)
+{
+    *ret = (struct training_options){
+        .exchange = words->is_ring ? SKRULL_EXCHANGE_RING : SKRULL_EXCHANGE_GATHER,
+        .is_sharded = words->is_sharded == WORKER_BY_JOB
+                          ? job->training.zero_stage != SKRULL_ZERO_STAGE_0
+                          : words->is_sharded == WORKER_YES,
+        .recompute = words->recompute == WORKER_BY_JOB
+                         ? job->training.recompute == SKRULL_RECOMPUTE_SELECTIVE
+                         : words->recompute == WORKER_YES,
+        .learning_rate = TRAINING_LEARNING_RATE,
+        .eps = TRAINING_EPS,
+        .weight_decay = 0.01F,
+        .seed = SEED};
+    return model_config_read(words->model, &ret->model, err);
+}
+
+static void *run_in_thread(void *arg)
+{
+    train_rank_run(arg);
+    return NULL;
+}
+
+/* All data ranks as threads. */
+static enum worker_exit run_threads(const struct train_rank *like, uint32_t n_ranks)
+{
+    struct train_rank *ranks = calloc(n_ranks, sizeof(*ranks));
+    struct skrull_comm **comms = calloc(n_ranks, sizeof(struct skrull_comm *));
+    pthread_t *threads = calloc(n_ranks, sizeof(*threads));
+    struct skrull_error err = {0};
+    enum worker_exit status = WORKER_DONE;
+    uint32_t n_started = 0;
+
+    if (!ranks || !comms || !threads) {
+        (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for ranks");
+    } else if (skrull_comm_threads(n_ranks, (int64_t)like->options->training.timeout_ms, comms,
+                                   &err) == 0) {
+        for (; n_started < n_ranks; n_started++) {
+            ranks[n_started] = *like;
+            ranks[n_started].comm = comms[n_started];
+            ranks[n_started].data_rank = n_started;
+            if (pthread_create(&threads[n_started], NULL, run_in_thread, &ranks[n_started]) != 0) {
+                (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "no more threads");
+                skrull_comm_fail(comms[n_started], &err);
+                break;
+            }
+        }
+        for (uint32_t r = 0; r < n_started; r++) {
+            (void)pthread_join(threads[r], NULL);
+            status = status == WORKER_DONE ? ranks[r].status : status;
+        }
+        for (uint32_t r = 0; r < n_ranks; r++) {
+            skrull_comm_free(comms[r]);
+        }
+    }
+    free(ranks);
+    free(comms);
+    free(threads);
+    return err.code < 0 ? worker_exit_of(&err) : status;
+}
+
+/* This process is one of the ranks. The alarm bounds what MPI itself does not. */
+static enum worker_exit run_mpi(struct train_rank *rank, uint32_t n_ranks)
+{
+    uint64_t timeout_ms = rank->options->training.timeout_ms;
+    struct skrull_error err;
+
+    signals_catch();
+    signals_alarm(timeout_ms);
+    if (skrull_comm_mpi((int64_t)timeout_ms, &rank->comm, &err) < 0) {
+        return worker_exit_of(&err);
+    }
+    signals_alarm(0);
+    if (skrull_comm_size(rank->comm) != n_ranks ||
+        skrull_comm_rank(rank->comm) != rank->data_rank) {
+        (void)skrull_error_set(&err, SKRULL_ERR_INVALID_ARGUMENT,
+                               "the job has %" PRIu32 " data ranks and this is to be %" PRIu32
+                               "; MPI says %" PRIu32 " of %" PRIu32 ": run mpirun -n %" PRIu32,
+                               n_ranks, rank->data_rank, skrull_comm_rank(rank->comm),
+                               skrull_comm_size(rank->comm), n_ranks);
+        skrull_comm_fail(rank->comm, &err);
+        rank->status = worker_exit_of(&err);
+    } else {
+        train_rank_run(rank);
+    }
+    signals_alarm(timeout_ms);
+    skrull_comm_free(rank->comm);
+    signals_alarm(0);
+    return rank->status;
+}
+
+static enum worker_exit run_ranks(struct train_rank *rank, uint32_t n_ranks)
+{
+    const struct training_words *words = &rank->options->training;
+    enum worker_comm comm = words->comm;
+    struct skrull_error err;
+
+    if (words->is_unscheduled) {
+        train_rank_run_unscheduled(rank);
+        return rank->status;
+    }
+    if (comm == WORKER_COMM_DEFAULT) {
+        comm = n_ranks > 1 || getenv("OMPI_COMM_WORLD_SIZE") ? WORKER_COMM_MPI : WORKER_COMM_NONE;
+    }
+    if (comm == WORKER_COMM_THREADS) {
+        return run_threads(rank, n_ranks);
+    }
+    if (comm == WORKER_COMM_MPI) {
+        return run_mpi(rank, n_ranks);
+    }
+    if (n_ranks > 1) {
+        (void)skrull_error_set(
+            &err, SKRULL_ERR_INVALID_ARGUMENT,
+            "--comm none: the job has %" PRIu32 " data ranks, which must exchange", n_ranks);
+        return worker_exit_of(&err);
+    }
+    train_rank_run(rank);
+    return rank->status;
+}
+
+enum worker_exit train_job(struct skrull_client *client, const struct worker_options *options)
+{
+    struct train_rank rank = {
+        .options = options, .client = client, .data_rank = options->data_rank};
+    struct skrull_job *job;
+    struct skrull_error err;
+    enum worker_exit status;
+
+    if (skrull_client_get_job(client, options->job, &job, &err) < 0) {
+        return worker_exit_of(&err);
+    }
+    rank.job = job;
+    if (check_job(job, &options->training, &err) < 0 ||
+        read_training(job, &options->training, &rank.training, &err) < 0) {
+        status = worker_exit_of(&err);
+    } else {
+        status = run_ranks(&rank, job->parallel.dp * job->parallel.cp);
+    }
+    skrull_job_free(job);
+    return status;
+}
