@@ -97,3 +97,24 @@ $ctl plan show quickstart --step 0
 
 say "Modelled iteration time, 100 steps"
 $ctl compare -f "$work/job.yaml" --data-root tests/data/lengths --steps 100 --policies uniform,round_robin,skrull
+
+say "Training on this CPU: 8 ranks by the plans, and one rank that knows no plan, the same batches"
+cp deploy/quickstart-training.yaml "$work/training.yaml"
+$ctl job create -f "$work/training.yaml" >/dev/null
+$worker --job quickstart-training --backend cpu --comm threads >"$work/scheduled.log" || die "the scheduled run failed"
+$worker --job quickstart-training --backend cpu --unscheduled >"$work/alone.log" || die "the unscheduled run failed"
+# Losses by step, with the curve drawn from the first loss down.
+awk '
+    { step = loss = ""
+      for (i = 1; i <= NF; i++) { split($i, word, "="); if (word[1] == "step") step = word[2]; if (word[1] == "loss") loss = word[2] } }
+    FNR == NR { scheduled[step] = loss; next }
+    {
+        if (!n++) { first = loss; print "step   8 ranks, plans   1 rank, no plan   difference" }
+        width = int((loss / first - 0.8) * 200); bar = ""
+        for (i = 0; i < width; i++) bar = bar "▪"
+        difference = scheduled[step] - loss; if (difference < 0) difference = -difference
+        if (difference / loss > 1e-5) different++
+        if (step % 3 == 0) printf "%4d   %.9f      %.9f      %7.1e    %s\n", step, scheduled[step], loss, difference, bar
+    }
+    END { if (n != 30 || different) { print "the losses differ"; exit 1 } print "30 steps, every loss within 1e-5" }
+' "$work/scheduled.log" "$work/alone.log" || die "scheduled training is not the same training"

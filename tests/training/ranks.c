@@ -117,20 +117,19 @@ static struct skrull_plan *plan_of(const struct ranks_run *run,
                                    const struct skrull_cost_model *cost, uint32_t step)
 {
     struct skrull_sequence sequences[MAX_SEQUENCES];
-    struct skrull_planner_input input = {
-        .options = {.dp = run->dp,
-                    .cp = run->cp,
-                    .cp_mode = run->cp_mode,
-                    .bucket_tokens = 2 * run->longest + 64,
-                    .align = run->align ? run->align : 1,
-                    .shard = run->shard,
-                    .equal_micro_batches = true,
-                    .loss = run->loss,
-                    .policy = run->policy},
-        .cost = cost,
-        .sequences = sequences,
-        .n_sequences = run->n_sequences,
-        .step = step};
+    struct skrull_planner_input input = {.options = {.dp = run->dp,
+                                                     .cp = run->cp,
+                                                     .cp_mode = run->cp_mode,
+                                                     .bucket_tokens = 2 * run->longest + 64,
+                                                     .align = run->align ? run->align : 1,
+                                                     .shard = run->shard,
+                                                     .equal_micro_batches = true,
+                                                     .loss = run->loss,
+                                                     .policy = run->policy},
+                                         .cost = cost,
+                                         .sequences = sequences,
+                                         .n_sequences = run->n_sequences,
+                                         .step = step};
     struct skrull_error err = {0};
     struct skrull_plan *plan = NULL;
 
