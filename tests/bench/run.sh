@@ -79,7 +79,7 @@ start() {
     address=$(sed -n 's/.* listening address=\(127[^ ]*\).*/\1/p' "$work/skrulld.log")
 }
 
-# A job on Wikipedia's lengths. usage: job NAME DP GLOBAL; CP is 8
+# A job on Wikipedia's lengths. usage: job NAME DP GLOBAL POLICY; CP is 8
 job() {
     cat >"$work/$1.yaml" <<EOF
 name: $1
@@ -89,6 +89,7 @@ batch: {global: $3, bucket_tokens: 26624}
 data: [{index: wikipedia.txt, over_length: drop}]
 seed: 42
 steps: 100000000
+policy: $4
 EOF
     "$ctl" job create -f "$work/$1.yaml" >/dev/null
 }
@@ -97,7 +98,7 @@ EOF
 load() {
     case=$1 name=$2
     shift 2
-    run "$build/tests/bench/load_client" "$case" "$address" "$name" pid="$daemon" ${smoke:+limits=0} "$@"
+    run "$build/tests/bench/load_client" "$case" "$address" "$name" pid="$daemon" "$@" ${smoke:+limits=0}
 }
 
 bench_index() {
@@ -111,34 +112,36 @@ bench_planner() {
 }
 
 bench_throughput() {
-    say "RankPlans in all: <4, 8>, 256 sequences a step"
+    say "RankPlans in all: <4, 8>, 256 sequences a step; by skrull, and by joint, whose search takes the time"
     start
-    job small 4 256
+    job small 4 256 skrull
+    job searched 4 256 joint
     load throughput small ranks=32 streams="$(size 64 32)" runs="$(size 5 1)" \
         seconds="$(size 3 1)"
+    load throughput searched ranks=32 streams="$(size 64 32)" runs="$(size 5 1)" seconds="$(size 3 1)" limits=0
     stop
 }
 
 bench_first() {
-    say "A new stream: <4, 8>, 256 sequences a step"
+    say "A new stream: <4, 8>, 256 sequences a step, joint"
     start
-    job small 4 256
+    job small 4 256 joint
     load first small ranks=32 runs="$(size 101 3)"
     stop
 }
 
 bench_fanout() {
-    say "A step everywhere: <128, 8>, 4,096 sequences a step"
+    say "A step everywhere: <128, 8>, 4,096 sequences a step, joint"
     start
-    job fleet "$(size 128 8)" "$(size 4096 256)"
+    job fleet "$(size 128 8)" "$(size 4096 256)" joint
     load fanout fleet ranks="$(size 1024 64)" streams="$(size 1024 64)" runs="$(size 41 2)"
     stop
 }
 
 bench_memory() {
-    say "Connections: <250, 8>, 8,000 sequences a step"
+    say "Connections: <250, 8>, 8,000 sequences a step, joint"
     start
-    job wide "$(size 250 8)" "$(size 8000 256)"
+    job wide "$(size 250 8)" "$(size 8000 256)" joint
     load memory wide ranks="$(size 2000 64)" streams="$(size 2000 64)" runs="$(size 3 1)"
     stop
 }
