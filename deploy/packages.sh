@@ -6,7 +6,7 @@ set -eu
 
 build="gcc libc6-dev meson ninja-build pkg-config python3
        libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libprotobuf-dev
-       libuv1-dev libsqlite3-dev libyaml-dev libjansson-dev libxxhash-dev libssl-dev
+       coinor-libcbc-dev libuv1-dev libsqlite3-dev libyaml-dev libjansson-dev libxxhash-dev libssl-dev
        zlib1g-dev libzstd-dev"
 # libcmocka-dev: unit tests; the Python packages and plug-in: a stock gRPC client against the daemon;
 # systemd: checks of the unit file; man-db, groff-base: of the man pages; g++: of the public headers; Open

@@ -3,13 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <skrull/planner.h>
+
+#include "arena.h"
 #include "cmd.h"
 #include "ctl.h"
+#include "explain.h"
+#include "job_file.h"
 #include "plan_print.h"
 #include "plan_source.h"
 #include "terminal.h"
 #include "timeline.h"
 
+#define JOB_MAX_BYTES ((size_t)1 << 24)
 #define MARGIN 20 /* columns beside the line: "rank 1234 |" and the busy share */
 
 struct look {
@@ -108,6 +114,84 @@ static int draw(const struct ctl *ctl, const struct skrull_plan *plan)
     return CTL_DONE;
 }
 
+/* NULL: it is not built here; then less is explained. */
+static struct skrull_cost_model *model_of(const struct skrull_job *spec)
+{
+    const struct skrull_cost_options options = {.preset = spec->model.preset,
+                                                .profile = spec->hardware.profile,
+                                                .flops = spec->model.flops};
+    struct skrull_cost_model *model = NULL;
+
+    (void)skrull_cost_model_new(&options, &model, NULL);
+    return model;
+}
+
+/* The cost model of a job file's job. */
+static int read_model(const struct ctl *ctl, const char *path, struct skrull_cost_model **ret_model)
+{
+    struct arena *arena = arena_new(JOB_MAX_BYTES);
+    struct skrull_job *spec;
+    struct skrull_error err;
+    int r = arena ? job_file_read(arena, path, &spec, &err)
+                  : skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+    if (r == 0) {
+        *ret_model = model_of(spec);
+    }
+    arena_free(arena);
+    return r < 0 ? ctl_fail(ctl, &err) : CTL_DONE;
+}
+
+/* Of the job that --job or the daemon tells; NULL where there is neither. */
+static int find_model(struct ctl *ctl, struct skrull_cost_model **ret_model)
+{
+    struct skrull_client *client;
+    struct skrull_job *spec;
+    struct skrull_error err;
+    int status;
+
+    *ret_model = NULL;
+    if (ctl_has(ctl, "--job")) {
+        return read_model(ctl, ctl_text(ctl, "--job"), ret_model);
+    }
+    if (ctl_has(ctl, "-f")) {
+        return CTL_DONE;
+    }
+    status = ctl_connect(ctl, &client);
+    if (status != CTL_DONE) {
+        return status;
+    }
+    if (skrull_client_get_job(client, ctl->operands[0], &spec, &err) < 0) {
+        return ctl_fail(ctl, &err);
+    }
+    *ret_model = model_of(spec);
+    skrull_job_free(spec);
+    return CTL_DONE;
+}
+
+/* Below the picture of a whole plan. */
+static int explain(struct ctl *ctl, const struct skrull_plan *plan)
+{
+    struct skrull_cost_model *model;
+    struct skrull_error err;
+    int status, r;
+
+    if (plan->n_ranks != (uint64_t)plan->dp * plan->cp) {
+        return CTL_DONE;
+    }
+    status = find_model(ctl, &model);
+    if (status != CTL_DONE) {
+        return status;
+    }
+    r = explain_print(plan, model);
+    skrull_cost_model_free(model);
+    if (r < 0) {
+        (void)skrull_error_set(&err, r, "out of memory for an explanation");
+        return ctl_fail(ctl, &err);
+    }
+    return CTL_DONE;
+}
+
 int cmd_plan_show(struct ctl *ctl)
 {
     struct skrull_plan *plan;
@@ -120,6 +204,7 @@ int cmd_plan_show(struct ctl *ctl)
         status = plan_print(ctl, plan);
     } else {
         status = draw(ctl, plan);
+        status = status == CTL_DONE ? explain(ctl, plan) : status;
     }
     skrull_plan_free(plan);
     return status;

@@ -84,8 +84,21 @@ class Usage(Ctl):
                 (["compare", "-f", "x", "--policies", "uniform,best"], "unknown policy best")):
             self.fails(2, pattern, *words)
 
+    def test_exact_is_no_slower_than_joint(self):
+        with open(self.path("small.yaml"), "w", encoding="utf-8") as file:
+            file.write("name: small\nmodel: {preset: qwen2.5-0.5b}\nparallel: {dp: 1, cp: 2}\n"
+                       "batch: {global: 4, bucket_tokens: 4096}\ndata: [{index: small.txt}]\n")
+        with open(self.path("small.txt"), "w", encoding="utf-8") as file:
+            file.write("4000\n3000\n500\n200\n")
+        exact = json.loads(self.out("exact", "-f", self.path("small.yaml"), "--step", "0", "-o", "json"))
+        self.assertTrue(exact["proved"])
+        self.assertEqual(exact["bestNs"], exact["boundNs"])
+        self.assertLessEqual(int(exact["bestNs"]), int(exact["jointNs"]))
+        self.assertIn("proved yes", self.out("exact", "-f", self.path("small.yaml"), "--step", "0"))
+        self.fails(3, "step", "exact", "-f", self.path("small.yaml"), "--step", "9")
+
     def test_what_comes_later_says_so(self):
-        for verb in ("plan diff", "exact", "bucket", "watch", "calibrate", "profile show"):
+        for verb in ("plan diff", "bucket", "watch", "calibrate", "profile show"):
             done = self.run_ctl(*verb.split(), "a", "--b")
             self.assertEqual((done.returncode, done.stderr), (1, f"skrullctl: {verb}: not built yet\n"))
         for words, option in ((["--tls-ca", "f", "health"], "--tls-ca"), (["--token-file=f", "health"], "--token-file"),
@@ -95,7 +108,7 @@ class Usage(Ctl):
 
     def test_help_of_the_program_names_every_verb_and_each_has_its_own(self):
         verbs = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", self.out("--help").split("Options")[0], re.M)
-        self.assertEqual(len(verbs), 15)
+        self.assertEqual(len(verbs), 16)
         for verb in verbs:
             self.assertIn("usage: skrullctl " + verb, self.out(*verb.split(), "--help"))
 
@@ -213,6 +226,17 @@ class Plans(Ctl):
             self.assertAlmostEqual(drawn, int(busy), delta=3)
         self.assertNotIn("\033", text)
         self.assertIn("█", self.out("plan", "show", "-f", "-", stdin=self.make(0), env={"LC_ALL": "C.UTF-8"}))
+
+    def test_show_says_why(self):
+        path = self.write("plan.json", self.make(0))
+        text = self.out("plan", "show", "-f", path)
+        self.assertRegex(text, r"why [0-9.]+ ms, micro-batch by micro-batch:\n  micro-batch 0, rank \d+")
+        self.assertRegex(text, r"idle, of all ranks' time:.* after a rank's last micro-batch")
+        self.assertNotIn(" instead of ", text)
+        shared = any(int(segment.get("groupSize", 1)) > 1 for rank in json.loads(self.make(0))["ranks"]
+                     for batch in rank["microBatches"] for segment in batch.get("segments", []))
+        known = self.out("plan", "show", "-f", path, "--job", self.path("job.yaml"))
+        self.assertEqual(shared, " instead of " in known)
 
     def test_check_of_a_sound_plan(self):
         path = self.write("plan.json", self.make(2))
