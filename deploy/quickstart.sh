@@ -96,7 +96,7 @@ say "Step 0, rank by rank"
 $ctl plan show quickstart --step 0
 
 say "Modelled iteration time, 100 steps"
-$ctl compare -f "$work/job.yaml" --data-root tests/data/lengths --steps 100 --policies uniform,round_robin,skrull
+$ctl compare -f "$work/job.yaml" --data-root tests/data/lengths --steps 100 --policies uniform,round_robin,skrull,joint
 
 say "Training on this CPU: 8 ranks by the plans, and one rank that knows no plan, the same batches"
 cp deploy/quickstart-training.yaml "$work/training.yaml"
