@@ -220,10 +220,10 @@ def varint(number):
 
 
 def options(policy=0, dp=4, cp=8, bucket=26624, align=1, cp_mode=1, shard=1, loss=1, equal=0, least=0, most=0, node=0,
-            exact=0, multiple=0, minimum=0, order=0, mix=0):
+            exact=0, multiple=0, minimum=0, order=0, mix=0, effort=20):
     """What planner_input.c reads before the lengths."""
-    return struct.pack("<BBHHIHBBBBHHHHBBBB", 0, policy, dp, cp, bucket, align, cp_mode, shard, loss, equal, least, most,
-                       node, exact, multiple, minimum, order, mix)
+    return struct.pack("<BBHHIHBBBBHHHHBBBBB", 0, policy, dp, cp, bucket, align, cp_mode, shard, loss, equal, least, most,
+                       node, exact, multiple, minimum, order, mix, effort)
 
 
 def lengths(*numbers):
@@ -233,7 +233,7 @@ def lengths(*numbers):
 def planner_seeds():
     mixed = lengths(30000, 200, 150000, 7, 7, 7, 12000, 1, 26624, 800)
     yield "empty", b""
-    for policy in range(3):
+    for policy in range(4):
         yield f"mixed_{policy}", options(policy) + mixed
         yield f"equal_{policy}", options(policy, equal=1, loss=2, shard=2) + mixed
         yield f"eight_of_7_{policy}", options(policy, 1, 1, 8) + lengths(*[7] * 8)

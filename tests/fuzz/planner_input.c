@@ -28,6 +28,7 @@ static void read_options(struct fuzz_input *bytes, struct skrull_planner_options
     options->micro_batch_min = fuzz_u8(bytes);
     options->micro_batch_order = fuzz_u8(bytes) % 5;
     options->mix = fuzz_u8(bytes) % 4;
+    options->effort = 1u + fuzz_u8(bytes); /* few steps: many inputs */
 }
 
 /* One sequence: a byte of kind, then a length of 1, 2 or 4 bytes. */

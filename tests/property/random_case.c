@@ -109,6 +109,8 @@ static void choose_options(uint64_t *state, struct skrull_planner_options *optio
         options->micro_batch_multiple = random_below(state, 7);
         options->micro_batch_min = random_below(state, 12);
     }
+    /* Few search steps as a rule: what they change is the same as what many do. */
+    options->effort = random_below(state, 8) ? 1 + random_below(state, 200) : 0;
     choose_degrees(state, options);
 }
 
@@ -272,6 +274,7 @@ void random_case_print(const struct random_case *random)
     print_message("# bucket_tokens %u, align %u, shard %d, equal_micro_batches %d, loss %d\n",
                   options->bucket_tokens, options->align, (int)options->shard,
                   options->equal_micro_batches, (int)options->loss);
+    print_message("# effort %" PRIu64 "\n", options->effort);
     print_message("# micro_batches %u, micro_batch_multiple %u, micro_batch_min %u, "
                   "micro_batch_order %d, mix %d\n",
                   options->micro_batches, options->micro_batch_multiple, options->micro_batch_min,

@@ -213,6 +213,28 @@ static void test_plans__by_search_are_never_slower_than_by_the_papers_heuristics
     }
 }
 
+static void test_plans__by_more_search_are_never_slower(void **state)
+{
+    (void)state;
+    for (uint64_t round = rounds.first; round < rounds.end; round += 16) {
+        struct random_case *random = random_case_new(&rounds, round, "joint");
+        int64_t before_ns = INT64_MAX;
+
+        for (uint64_t effort = 1; effort <= 1000; effort *= 10) {
+            struct skrull_plan *plan;
+
+            random->input.options.effort = effort;
+            plan = plan_case(random);
+            if (plan->estimate.iteration_ns > before_ns) {
+                fail_case(random, "ten times the steps give a slower plan");
+            }
+            before_ns = plan->estimate.iteration_ns;
+            skrull_plan_free(plan);
+        }
+        random_case_free(random);
+    }
+}
+
 /* Names label a plan; what ranks act on is the same under any. */
 static void test_plans__have_digests_of_their_content_alone(void **state)
 {
@@ -416,6 +438,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_plans__hold_on_every_grid_of_up_to_64_ranks),
         cmocka_unit_test(test_plans__have_the_same_bytes_twice_and_over_the_wire),
         cmocka_unit_test(test_plans__by_search_are_never_slower_than_by_the_papers_heuristics),
+        cmocka_unit_test(test_plans__by_more_search_are_never_slower),
         cmocka_unit_test(test_plans__have_digests_of_their_content_alone),
         cmocka_unit_test(test_plans__fit_up_to_the_longest_and_no_further),
         cmocka_unit_test(test_plans__keep_an_exact_count_or_are_refused),
