@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "plan/gds.h"
+#include "plan/joint/fallback.h"
 #include "plan/joint/timing.h"
 
 /* Keeps the better of the two. */
@@ -54,6 +55,10 @@ int joint_baselines(const struct joint_problem *problem, struct joint_result *be
         rc = gds_place(batch, DACP_MOST_ROOM, placements, NULL);
         rc = rc ? rc : compete(problem, placements, best);
         rc = rc ? rc : gds_place(batch, DACP_LEAST_LOADED_FIRST, placements, NULL);
+        rc = rc ? rc : compete(problem, placements, best);
+    }
+    if (!rc && best->total_ns == JOINT_NO_TIME) { /* without a start, more steps could be worse */
+        rc = joint_fall_back(problem, placements);
         rc = rc ? rc : compete(problem, placements, best);
     }
     return rc;

@@ -12,5 +12,5 @@ struct joint_result {
 };
 
 /* Replaces `best` by the best of uniform, round_robin and skrull that can hold the batch and is
- * better. RESOURCE_EXHAUSTED: no scratch memory. */
+ * better; where none can, by the fall-back. RESOURCE_EXHAUSTED: no scratch memory. */
 int joint_baselines(const struct joint_problem *problem, struct joint_result *best);

@@ -113,6 +113,32 @@ static void test_joint__more_effort_is_never_worse(void **state)
 }
 
 /* Samples are only names: the same lengths under others are placed alike. */
+/* A batch that only wider groups hold, so that no other policy gives a start: what was planned
+ * without any search must remain the level below which search never falls. */
+static void test_joint__more_effort_is_never_worse_without_a_start(void **state)
+{
+    static const uint32_t lengths[] = {172, 9093, 1, 10, 3, 15, 193, 3, 1, 15, 5639};
+    int64_t before_ns = INT64_MAX;
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 2, 31, 256);
+    fixture.input.options.cp_mode = SKRULL_CP_MODE_ELASTIC;
+    fixture.input.options.align = 128;
+    fixture.input.options.shard = SKRULL_SHARD_CONTIGUOUS;
+    fixture.input.options.mix = SKRULL_MIX_UNIFORM;
+    fixture_set(&fixture, lengths, sizeof(lengths) / sizeof(lengths[0]));
+    for (uint64_t effort = 1; effort <= 1000; effort *= 10) {
+        int64_t now_ns;
+
+        fixture.input.options.effort = effort;
+        now_ns = time_of(&fixture, "joint");
+        assert_true(now_ns <= before_ns);
+        before_ns = now_ns;
+    }
+    fixture_deinit(&fixture);
+}
+
 static void test_joint__depends_on_lengths_alone(void **state)
 {
     struct fixture fixture;
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_joint__is_never_slower_than_the_paper_and_uniform),
         cmocka_unit_test(test_joint__elastic_is_never_slower_than_fixed),
         cmocka_unit_test(test_joint__more_effort_is_never_worse),
+        cmocka_unit_test(test_joint__more_effort_is_never_worse_without_a_start),
         cmocka_unit_test(test_joint__depends_on_lengths_alone),
         cmocka_unit_test(test_joint__two_sequences_on_two_ranks),
         cmocka_unit_test(test_joint__elastic_holds_what_fixed_cannot),
