@@ -34,7 +34,7 @@ run_target() { # name; prints a line, or the end of its log
     dictionary=$build/seeds/$1.dict
     [ -f "$dictionary" ] || dictionary=
     log=$build/findings/$1.log
-    if "$build/tests/fuzz/$1" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 \
+    if "$build/tests/fuzz/$1" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=60 \
         -max_len=4096 -print_final_stats=1 ${dictionary:+-dict="$dictionary"} \
         -artifact_prefix="$build/findings/$1/" "$build/corpus/$1" "$build/seeds/$1" \
         "tests/fuzz/corpus/$1" >"$log" 2>&1; then
