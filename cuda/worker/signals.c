@@ -44,9 +44,13 @@ void signals_catch(void)
     handle(SIGALRM, on_alarm);
 }
 
-void signals_ignore_end(void)
+void signals_said(void)
 {
-    handle(SIGTERM, SIG_DFL);
+    struct sigaction now;
+
+    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == on_end) {
+        handle(SIGTERM, SIG_IGN);
+    }
 }
 
 void signals_alarm(uint64_t ms)

@@ -12,7 +12,7 @@
 
 enum worker_exit worker_exit_of(const struct skrull_error *err)
 {
-    signals_ignore_end();
+    signals_said();
     (void)fprintf(stderr, "skrull-worker: %s\n", err->message);
     if (err->code == SKRULL_ERR_UNAVAILABLE) {
         return WORKER_UNREACHABLE;

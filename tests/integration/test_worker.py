@@ -187,6 +187,19 @@ class CommandLine(unittest.TestCase):
         done = self.run_worker("--job", "a-job", "--data-rank", "0", "--from", "20")
         self.assertEqual((done.stdout, done.returncode), ("", 0))
 
+    def test_cpu_refuses_what_it_cannot_honour(self):
+        job_pb2 = harness.stubs().job
+        for i, (changes, message) in enumerate((
+                ({"parallel": job_pb2.Parallel(dp=1, cp=2, tp=2)}, "parallel.tp"),
+                ({"training": job_pb2.Training(lora_rank=8)}, "lora_rank"),
+                ({"training": job_pb2.Training(recompute=job_pb2.RECOMPUTE_FULL)}, "recompute: full"),
+                ({"loss": job_pb2.LOSS_NONE}, "loss: none"))):
+            harness.create(self.daemon, harness.job(f"refused-{i}", **changes))
+            done = self.run_worker("--job", f"refused-{i}", "--backend", "cpu", "--comm", "threads")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertIn(message, done.stderr)
+
     def test_exit_statuses(self):
         for options, status, message in (
                 (["--job", "a-job", "--data-rank", "0", "--from", "21"], 3, "21 is past the end"),

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "nested_plan.h"
+
 #define TIMEOUT_MS 60000
 #define MAX_SEQUENCES 64
 
@@ -134,6 +136,9 @@ static struct skrull_plan *plan_of(const struct ranks_run *run,
     struct skrull_plan *plan = NULL;
 
     batch_of(run, step, sequences);
+    if (!run->policy) {
+        return nested_plan_new(sequences, run->n_sequences, step, input.options.align, run->shard);
+    }
     if (skrull_planner_run(&input, &plan, &err) < 0) {
         fail_msg("no plan of step %u: %s", step, err.message);
     }
@@ -187,7 +192,12 @@ void ranks_train(const struct ranks_run *run, struct ranks_result *ret)
         ranks_result_free(&ranks[r].result);
     }
     for (uint32_t s = 0; s < run->n_steps; s++) {
-        skrull_plan_free(plans[s]);
+        if (run->policy) {
+            skrull_plan_free(plans[s]);
+        } else {
+            assert_true(s != 1 || nested_plan_groups(plans[s]) == 3);
+            nested_plan_free(plans[s]);
+        }
     }
     free(ranks);
 }

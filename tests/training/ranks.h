@@ -10,7 +10,7 @@
 
 /* What is trained, and how. */
 struct ranks_run {
-    const char *policy;
+    const char *policy; /* NULL: nested_plan.h */
     uint32_t dp, cp, align;
     enum skrull_cp_mode cp_mode;
     enum skrull_shard shard;

@@ -35,6 +35,24 @@ static void test_report_queue__grows_while_it_wraps(void **state)
     report_queue_deinit(&queue);
 }
 
+static void test_report_queue_push__owns_the_times(void **state)
+{
+    struct report_queue queue = {0};
+    struct skrull_micro_batch_times times[3] = {
+        {.compute_busy_ns = 1}, {.compute_wait_ns = 2}, {.exchange_wait_ns = 3}};
+    const struct queued_report report = {.step = 1, .micro_batches = times, .n_micro_batches = 3};
+
+    (void)state;
+    assert_int_equal(report_queue_push(&queue, &report, NULL), 0);
+    assert_int_equal(report_queue_push(&queue, &report, NULL), 0);
+    times[2].exchange_wait_ns = 99; /* the caller's own again */
+    assert_int_equal(report_queue_at(&queue, 1)->n_micro_batches, 3);
+    assert_int_equal(report_queue_at(&queue, 1)->micro_batches[2].exchange_wait_ns, 3);
+    report_queue_drop(&queue, 1);
+    assert_int_equal(report_queue_at(&queue, 0)->micro_batches[1].compute_wait_ns, 2);
+    report_queue_deinit(&queue); /* leaks are the sanitizer's to find */
+}
+
 static void test_report_queue_push__refuses_at_the_limit(void **state)
 {
     struct report_queue queue = {0};
@@ -66,6 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_report_queue__grows_while_it_wraps),
+        cmocka_unit_test(test_report_queue_push__owns_the_times),
         cmocka_unit_test(test_report_queue_push__refuses_at_the_limit),
         cmocka_unit_test(test_report_queue_drop__nothing_of_nothing),
     };
