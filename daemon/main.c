@@ -545,6 +545,7 @@ static void run(struct daemon *daemon)
     }
     if (code == 0) {
         daemon->is_restoring = true;
+        log_event(LOG_LEVEL_DEBUG, "restoring", LOG_TEXT("state", daemon->config.state));
         loop_timer_start(daemon->extend, EXTEND_FIRST_MS, EXTEND_MS);
         code = loop_work(daemon->ctx.loop, restore, on_restored, daemon);
     }

@@ -24,6 +24,8 @@ SKRULLCTL = os.path.join(BUILD, "client", "ctl", "skrullctl")
 WORKER = os.path.join(BUILD, "cuda", "worker", "skrull-worker")
 LENGTHS = os.path.join(SOURCE, "tests", "data", "lengths")
 START_SECONDS = 30
+IS_SANITIZED = os.environ.get("SKRULL_SANITIZE", "none") != "none"
+SANITIZED_MEMORY = 8  # what a sanitizer multiplies memory by, at most; it keeps freed memory for a while
 
 _stubs = None
 
@@ -210,6 +212,16 @@ def error_of(call, *args, **kwargs):
     except grpc.RpcError as error:
         return error
     raise AssertionError("the call succeeded")
+
+
+def resident_mib(process):
+    """Memory of a daemon; compare it with bounded_mib()."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) / 1024
+
+
+def bounded_mib(limit):
+    return limit * SANITIZED_MEMORY if IS_SANITIZED else limit
 
 
 class Details:

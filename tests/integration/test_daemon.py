@@ -511,7 +511,7 @@ class Drain(unittest.TestCase):
 
     def test_what_does_not_end_is_cut(self):
         daemon = Daemon("--drain-timeout", "0").start()
-        big = job("d")
+        big = job("d", policy="uniform")
         setattr(big.batch, "global", 4096)
         create(daemon, big)
         # Never read; the window stays closed, so a message stays in flight.
@@ -526,7 +526,7 @@ class Drain(unittest.TestCase):
 
     def test_a_second_signal_stops_at_once(self):
         daemon = Daemon("--drain-timeout", "60").start()
-        big = job("d")
+        big = job("d", policy="uniform")
         setattr(big.batch, "global", 4096)
         create(daemon, big)
         channel = daemon.channel(**{"grpc.http2.bdp_probe": 0, "grpc.http2.lookahead_bytes": 1024})

@@ -201,6 +201,9 @@ static bool is_heartbeat(struct rpc_fixture *fixture, const struct shared_bytes 
                                                (struct rpc_bytes){message->data, message->len},
                                                &event, NULL),
                      0);
+    if (event.kind == RPC_STREAM_PLAN) {
+        skrull_plan_free(event.plan);
+    }
     return event.kind == RPC_STREAM_HEARTBEAT;
 }
 
