@@ -107,9 +107,12 @@ def verbs():
 
 class Verbs(unittest.TestCase):
     def test_each_has_its_synopsis(self):
-        usages = [re.match(r"usage: skrullctl (.*)", run("skrullctl", *verb.split(), "--help")).group(1)
-                  for verb in verbs()]
-        self.assertEqual([head for head, _ in entries(page("skrullctl"), "COMMANDS")], usages)
+        heads = [head for head, _ in entries(page("skrullctl"), "COMMANDS")]
+        helps = [run("skrullctl", *verb.split(), "--help") for verb in verbs()]
+        self.assertEqual(heads, [re.match(r"usage: skrullctl (.*)", said).group(1) for said in helps])
+        for head, said in zip(heads, helps):
+            own = re.search(r"\nOptions:\n(.*?)\n\n", said, re.S)
+            self.assertEqual(sorted(set(named(head))), sorted(re.findall(rf"^  ({OPTION})", own[1] if own else "", re.M)))
 
     def test_every_option_is_explained(self):
         """In its verb's entry, or in an earlier one whose text is meant."""
