@@ -281,7 +281,6 @@ static bool is_due(struct skrull_stream *stream)
     is_over = stream_is_complete(stream) ||
               stream->next_step >= local_planner_steps(stream->fallback.planner);
     if (is_wanted && is_over) {
-        stream->reporter.lost_since_ns = 0; /* patience with reports begins now */
         stream_step(stream, STREAM_CALL_END, NULL, NULL);
     }
     is_wanted = is_wanted && !is_over && !plan_queue_is_full(&stream->plans);

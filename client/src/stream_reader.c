@@ -165,6 +165,7 @@ void stream_note_connected(struct skrull_stream *stream)
     if (stream->lost_since_ns) {
         stream->lost_since_ns = 0;
         stream->reporter.retry_at_ns = 0; /* reports that waited need not */
+        stream->reporter.lost_since_ns = 0;
         stream_report_send(stream);
         stream_fallback_connected(stream);
     }

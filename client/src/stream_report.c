@@ -143,11 +143,10 @@ static void wait_or_give_up(struct skrull_stream *stream, const struct skrull_er
     struct reporter *reporter = &stream->reporter;
     int64_t now = stream_now_ns();
 
-    if (!reporter->lost_since_ns) {
-        reporter->lost_since_ns = now;
+    if (!reporter->lost_since_ns || stream->state == STREAM_LOCAL) {
+        reporter->lost_since_ns = now; /* who does without a daemon has all patience left */
     }
-    if (stream->state != STREAM_LOCAL && stream->give_up_ns &&
-        now - reporter->lost_since_ns >= stream->give_up_ns) {
+    if (stream->give_up_ns && now - reporter->lost_since_ns >= stream->give_up_ns) {
         reporter->error = *error;
         reporter->error.code = SKRULL_ERR_UNAVAILABLE;
         return;

@@ -30,16 +30,6 @@ class Fallback(test_worker.WithJob):
         self.addCleanup(shutil.rmtree, folder)
         return folder
 
-    def next_step(self):
-        """The smallest step that not every rank has reported; ranks without a worker are reported here."""
-        message, planner = stubs().planner, self.daemon.planner()
-        reports = [message.StepReport(step=step, digest=digest) for step, (digest, _) in enumerate(self.whole_digests())]
-        for rank in range(RANKS, 32):
-            for report in reports:
-                report.data_rank = rank
-            reply = planner.ReportSteps(message.ReportStepsRequest(job="a-job", reports=reports))
-        return reply.next_step
-
     def test_the_daemon_never_comes_back(self):
         workers = self.workers(*LOCAL, *ROOT, "--give-up-ms", "2000")
         workers.wait_for(20)
@@ -50,24 +40,6 @@ class Fallback(test_worker.WithJob):
             self.assertRegex(workers.errors([rank]), "all steps are done; not all reports: ")
         self.daemon.start() # only to say what the job is
         self.check_logs(workers)
-
-    def test_back_to_the_daemon(self):
-        workers = self.workers(*LOCAL, *ROOT, "--window", "4", "--give-up-ms", "2000", "--pause-ms", "100")
-        workers.wait_for(10)
-        for n_times in (1, 2):
-            self.daemon.kill()
-            wait_for_words(workers, "no daemon, planning locally", n_times)
-            workers.wait_for(max(len(step_lines(workers.log(rank))) for rank in range(RANKS)) + 6)
-            self.daemon.start()
-            wait_for_words(workers, "the daemon is back and plans from step", n_times)
-        self.assertEqual(workers.statuses(), [0] * RANKS, workers.errors())
-        self.check_logs(workers)
-        for rank in range(RANKS):
-            said = workers.errors([rank])
-            self.assertEqual(said.count("no daemon, planning locally"), 2, said)
-            self.assertEqual(said.count("the daemon is back and plans from step"), 2, said)
-            self.assertNotIn("not all reports", said)
-        self.assertEqual(self.next_step(), STEPS) # what was reported meanwhile has arrived
 
     def test_who_cannot_plan_waits(self):
         """Rank 1 has no index, rank 2 another one of the same name."""
@@ -116,19 +88,67 @@ class Fallback(test_worker.WithJob):
         self.assertEqual(said.splitlines()[-1], "same=19")
 
 
-class Revised(unittest.TestCase):
-    """Revisions of a job, and workers that lose their daemon before or after these begin."""
+class LongJob(unittest.TestCase):
+    """A daemon with a-job of STEPS steps, and what it says of them."""
+    steps = 200
 
     def setUp(self):
         self.daemon = Daemon().start()
         self.addCleanup(shutil.rmtree, self.daemon.folder, ignore_errors=True)
         self.addCleanup(self.daemon.kill)
-        create(self.daemon, job(steps=160))
+        create(self.daemon, job(steps=self.steps))
 
     def workers(self, *options):
         workers = Workers(self.daemon.address, *LOCAL, *ROOT, *options)
         self.addCleanup(workers.close)
         return workers
+
+    def check_logs(self, workers):
+        """Each worker has each step once, in order, as the daemon has it; returns the daemon's plans."""
+        planner, ask = self.daemon.planner(), stubs().planner.GetPlanRequest
+        plans = [planner.GetPlan(ask(job="a-job", step=step, data_ranks=range(RANKS))) for step in range(self.steps)]
+        for rank in range(RANKS):
+            self.assertEqual(step_lines(workers.log(rank)), [(plan.step, plan.digest, plan.ranks[rank].rank_digest)
+                                                             for plan in plans])
+        return plans
+
+
+class Returning(LongJob):
+    def next_step(self, plans):
+        """The smallest step that not every rank has reported; ranks without a worker are reported here."""
+        message, planner = stubs().planner, self.daemon.planner()
+        reports = [message.StepReport(step=plan.step, digest=plan.digest) for plan in plans]
+        for rank in range(RANKS, 32):
+            for report in reports:
+                report.data_rank = rank
+            reply = planner.ReportSteps(message.ReportStepsRequest(job="a-job", reports=reports))
+        return reply.next_step
+
+    def test_back_to_the_daemon(self):
+        workers = self.workers("--window", "4", "--give-up-ms", "1500", "--pause-ms", "60")
+        workers.wait_for(10)
+        self.daemon.close_channels()
+        for n_times in (1, 2):
+            self.daemon.kill()
+            wait_for_words(workers, "no daemon, planning locally", n_times)
+            # Longer than --give-up-ms, which the daemon's next absence must not begin with.
+            workers.wait_for(max(len(step_lines(workers.log(rank))) for rank in range(RANKS)) + 30)
+            self.daemon.start()
+            wait_for_words(workers, "the daemon is back and plans from step", n_times)
+        self.assertEqual(workers.statuses(), [0] * RANKS, workers.errors())
+        for rank in range(RANKS):
+            said = workers.errors([rank])
+            self.assertEqual(said.count("no daemon, planning locally"), 2, said)
+            self.assertEqual(said.count("the daemon is back and plans from step"), 2, said)
+            self.assertNotIn("not all reports", said)
+        plans = self.check_logs(workers)
+        self.assertEqual(self.next_step(plans), self.steps) # what was reported meanwhile has arrived
+        self.daemon.close_channels()
+
+
+class Revised(LongJob):
+    """Revisions of a job, and workers that lose their daemon before or after these begin."""
+    steps = 160
 
     def update(self, from_step):
         message = stubs().job.Job(name="a-job", batch=stubs().job.Batch(bucket_tokens=30000))
@@ -146,13 +166,8 @@ class Revised(unittest.TestCase):
         self.assertEqual(workers.statuses(), [0] * RANKS, workers.errors())
         self.assertIn("planning locally", workers.errors([0]))
         self.daemon.start()
-        planner, ask = self.daemon.planner(), stubs().planner.GetPlanRequest
-        plans = [planner.GetPlan(ask(job="a-job", step=step, data_ranks=range(RANKS))) for step in range(160)]
+        self.assertEqual([plan.revision for plan in self.check_logs(workers)], [1] * 128 + [2] * 32)
         self.daemon.close_channels()
-        self.assertEqual([plan.revision for plan in plans], [1] * 128 + [2] * 32)
-        for rank in range(RANKS):
-            self.assertEqual(step_lines(workers.log(rank)), [(plan.step, plan.digest, plan.ranks[rank].rank_digest)
-                                                             for plan in plans])
 
     def test_a_revision_that_nobody_heard_of_is_noticed(self):
         workers = self.workers("--window", "1")
