@@ -109,8 +109,9 @@ class Verbs(unittest.TestCase):
     def test_each_has_its_synopsis(self):
         heads = [head for head, _ in entries(page("skrullctl"), "COMMANDS")]
         helps = [run("skrullctl", *verb.split(), "--help") for verb in verbs()]
-        self.assertEqual(heads, [re.match(r"usage: skrullctl (.*)", said).group(1) for said in helps])
-        for head, said in zip(heads, helps):
+        helps = {re.match(r"usage: skrullctl (.*)", said).group(1): said for said in helps}
+        self.assertEqual(sorted(heads), sorted(helps))
+        for head, said in helps.items():
             own = re.search(r"\nOptions:\n(.*?)\n\n", said, re.S)
             self.assertEqual(sorted(set(named(head))), sorted(re.findall(rf"^  ({OPTION})", own[1] if own else "", re.M)))
 
