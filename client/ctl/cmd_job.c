@@ -9,6 +9,7 @@
 #include "codec_text.h"
 #include "ctl.h"
 #include "job_file.h"
+#include "plan_source.h"
 #include "table.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -78,23 +79,24 @@ static int print_job(const struct ctl *ctl, const struct skrull_job *job)
 
 int cmd_job_create(struct ctl *ctl)
 {
-    struct arena *arena = arena_new(JOB_BUDGET);
-    struct skrull_job *spec, *job = NULL;
+    struct plan_source_job file;
+    struct skrull_job *job = NULL;
     struct skrull_client *client;
     struct skrull_error err;
-    int r, status;
+    int status = plan_source_read_job(ctl, ctl_text(ctl, "-f"), &file);
 
-    if (!arena) {
-        return out_of_memory(ctl);
+    if (status != CTL_DONE) {
+        return status;
     }
-    r = job_file_read(arena, ctl_text(ctl, "-f"), &spec, &err);
-    status = r < 0 ? ctl_fail(ctl, &err) : ctl_connect(ctl, &client);
+    status = ctl_connect(ctl, &client);
     if (status == CTL_DONE) {
-        r = skrull_client_create_job(client, spec, ctl_text(ctl, "--request-id"), &job, &err);
+        int r =
+            skrull_client_create_job(client, file.spec, ctl_text(ctl, "--request-id"), &job, &err);
+
         status = r < 0 ? ctl_fail(ctl, &err) : print_job(ctl, job);
     }
     skrull_job_free(job);
-    arena_free(arena);
+    plan_source_job_deinit(&file);
     return status;
 }
 

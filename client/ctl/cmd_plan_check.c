@@ -1,6 +1,6 @@
 /*
  * plan check: holds a plan against every rule and against its job, with the job's indexes where
- * they can be read here; then times it anew, by the model, whatever the plan says of itself.
+ * they can be read here; then times it anew by the model, which its own estimates must agree with.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "codec_text.h"
 #include "ctl.h"
+#include "estimate_check.h"
 #include "job/job.h"
 #include "plan_check.h"
 #include "plan_print.h"
@@ -29,9 +30,9 @@ static void say_fault(void *arg, const char *message)
     (void)fprintf(stderr, "skrullctl: plan check: %s\n", message);
 }
 
-/* Times a sound plan by the job's model. */
+/* Times a sound plan by the job's model, which its estimates are held against. */
 static int evaluate(const struct ctl *ctl, const struct skrull_job *spec, struct skrull_plan *plan,
-                    struct skrull_error *err)
+                    struct faults *faults, struct skrull_error *err)
 {
     const struct skrull_cost_options cost = {.preset = spec->model.preset,
                                              .profile = spec->hardware.profile,
@@ -44,7 +45,10 @@ static int evaluate(const struct ctl *ctl, const struct skrull_job *spec, struct
         return r;
     }
     job_planner_options(spec, &options);
-    r = skrull_planner_evaluate(&options, model, ctl_has(ctl, "--barrier"), plan, err);
+    r = estimate_check(&options, model, plan, say_fault, faults, err);
+    if (r == 0 && ctl_has(ctl, "--barrier")) {
+        r = skrull_planner_evaluate(&options, model, true, plan, err);
+    }
     skrull_cost_model_free(model);
     return r;
 }
@@ -79,26 +83,46 @@ static int check(const struct ctl *ctl, const struct job *job, const struct skru
     int r = job ? job_check_plan(job, plan, say_fault, &faults, &err)
                 : job_check_plan_unseen(spec, plan, say_fault, &faults, &err);
 
+    if (r == 0) {
+        r = evaluate(ctl, spec, plan, &faults, &err);
+    }
     if (r == PLAN_CHECK_UNSOUND) {
         return CTL_FAULT;
     }
-    if (r == 0) {
-        r = evaluate(ctl, spec, plan, &err);
-    }
     return r < 0 ? ctl_fail(ctl, &err) : print_sound(ctl, plan, job != NULL);
+}
+
+/* Opens the job where its indexes can be read here, and checks; else by `spec` alone, and says so.
+ */
+static int check_where_readable(const struct ctl *ctl, const struct skrull_job *spec,
+                                const char *folder, struct skrull_plan *plan)
+{
+    struct job *job = NULL;
+    struct skrull_error err;
+    int status;
+
+    if (plan_source_open_spec(ctl, spec, folder, &job, &err) < 0) {
+        (void)fprintf(
+            stderr,
+            "skrullctl: plan check: lengths are not checked, the index cannot be read here: "
+            "%s (--data-root says where it is)\n",
+            err.message);
+    }
+    status = check(ctl, job, job ? job_spec(job) : spec, plan);
+    job_unref(job);
+    return status;
 }
 
 /* A plan of a file against a job file. */
 static int check_files(const struct ctl *ctl, struct skrull_plan *plan)
 {
-    struct job *job;
-    int status = plan_source_open_job(ctl, ctl_text(ctl, "--job"), &job);
+    struct plan_source_job file;
+    int status = plan_source_read_job(ctl, ctl_text(ctl, "--job"), &file);
 
-    if (status != CTL_DONE) {
-        return status;
+    if (status == CTL_DONE) {
+        status = check_where_readable(ctl, file.spec, file.folder, plan);
+        plan_source_job_deinit(&file);
     }
-    status = check(ctl, job, job_spec(job), plan);
-    job_unref(job);
     return status;
 }
 
@@ -106,7 +130,6 @@ static int check_files(const struct ctl *ctl, struct skrull_plan *plan)
 static int check_daemons(struct ctl *ctl, struct skrull_plan *plan)
 {
     struct skrull_client *client;
-    struct job *job = NULL;
     struct skrull_job *spec;
     struct skrull_error err;
     int status = ctl_connect(ctl, &client);
@@ -117,15 +140,7 @@ static int check_daemons(struct ctl *ctl, struct skrull_plan *plan)
     if (skrull_client_get_job(client, ctl->operands[0], &spec, &err) < 0) {
         return ctl_fail(ctl, &err);
     }
-    if (plan_source_open_spec(ctl, spec, &job, &err) < 0) {
-        (void)fprintf(
-            stderr,
-            "skrullctl: plan check: lengths are not checked, the index cannot be read here: "
-            "%s (--data-root says where it is)\n",
-            err.message);
-    }
-    status = check(ctl, job, job ? job_spec(job) : spec, plan);
-    job_unref(job);
+    status = check_where_readable(ctl, spec, ".", plan);
     skrull_job_free(spec);
     return status;
 }

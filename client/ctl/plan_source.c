@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <skrull/planner.h>
+
 #include "arena.h"
 #include "cleanup.h"
 #include "codec_text.h"
@@ -165,31 +167,69 @@ static int open_at(const struct skrull_job *spec, const char *folder, struct job
     return job_open(spec, &roots, ret_job, err);
 }
 
-int plan_source_open_job(const struct ctl *ctl, const char *path, struct job **ret_job)
+/* What needs the planner's tables: names of policies, presets, profiles, and the set of sizes. */
+static int check_settings(const struct skrull_job *spec, struct skrull_error *err)
 {
-    struct arena *arena = arena_new(JOB_BUDGET);
-    _cleanup_(cleanup_free) char *copy = strdup(path); /* dirname writes into it */
-    const char *folder = ctl_text(ctl, "--data-root");
-    struct skrull_job *spec;
+    const struct skrull_cost_options cost = {.preset = spec->model.preset,
+                                             .profile = spec->hardware.profile,
+                                             .flops = spec->model.flops};
+    struct skrull_planner_options options;
+    struct skrull_cost_model *model;
+    int r;
+
+    job_planner_options(spec, &options);
+    r = skrull_planner_check_options(&options, err);
+    r = r < 0 ? r : skrull_cost_model_new(&cost, &model, err);
+    if (r == 0) {
+        skrull_cost_model_free(model);
+    }
+    return r;
+}
+
+int plan_source_read_job(const struct ctl *ctl, const char *path, struct plan_source_job *ret)
+{
+    struct plan_source_job job = {.arena = arena_new(JOB_BUDGET)};
+    char *copy = job.arena ? arena_strdup(job.arena, path) : NULL; /* dirname writes into it */
     struct skrull_error err;
     int r;
 
-    if (!arena || !copy) {
+    if (!copy) {
         r = skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for a job");
     } else {
-        r = job_file_read(arena, path, &spec, &err);
+        r = job_file_read_checked(job.arena, path, check_settings, &job.spec, &err);
     }
-    if (r == 0) {
-        r = open_at(spec, folder ? folder : dirname(copy), ret_job, &err);
+    if (r < 0) {
+        arena_free(job.arena);
+        return ctl_fail(ctl, &err);
     }
-    arena_free(arena);
+    job.folder = dirname(copy);
+    *ret = job;
+    return CTL_DONE;
+}
+
+void plan_source_job_deinit(struct plan_source_job *job)
+{
+    arena_free(job->arena);
+}
+
+int plan_source_open_job(const struct ctl *ctl, const char *path, struct job **ret_job)
+{
+    struct plan_source_job file;
+    struct skrull_error err;
+    int r, status = plan_source_read_job(ctl, path, &file);
+
+    if (status != CTL_DONE) {
+        return status;
+    }
+    r = plan_source_open_spec(ctl, file.spec, file.folder, ret_job, &err);
+    plan_source_job_deinit(&file);
     return r < 0 ? ctl_fail(ctl, &err) : CTL_DONE;
 }
 
-int plan_source_open_spec(const struct ctl *ctl, const struct skrull_job *spec,
+int plan_source_open_spec(const struct ctl *ctl, const struct skrull_job *spec, const char *folder,
                           struct job **ret_job, struct skrull_error *err)
 {
-    const char *folder = ctl_text(ctl, "--data-root");
+    const char *given = ctl_text(ctl, "--data-root");
 
-    return open_at(spec, folder ? folder : ".", ret_job, err);
+    return open_at(spec, given ? given : folder, ret_job, err);
 }

@@ -44,7 +44,7 @@ static int refuse_unknown(const char *name, struct skrull_error *err)
             (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i > 0 ? ", " : "", names[i]);
     }
     return skrull_error_because(err, SKRULL_ERR_INVALID_ARGUMENT, SKRULL_REASON_POLICY_UNKNOWN, 0,
-                                "unknown policy %.64s, there are: %s", name, list);
+                                "policy: unknown policy %.64s, there are: %s", name, list);
 }
 
 int policy_find(const char *name, const struct policy **ret_policy, struct skrull_error *err)

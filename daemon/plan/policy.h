@@ -44,8 +44,8 @@ struct policy {
     policy_place_fn place; /* NULL: a name still to come */
 };
 
-/* The policy of a name; NULL or "" means the default, joint. INVALID_ARGUMENT: "unknown policy
- * NAME" or "policy: NAME is not built yet". */
+/* The policy of a name; NULL or "" means the default, joint. INVALID_ARGUMENT:
+ * "policy: unknown policy NAME" or "policy: NAME is not built yet". */
 int policy_find(const char *name, const struct policy **ret_policy, struct skrull_error *err);
 
 /* The group sizes that the policy of `options` (completed) uses. INVALID_ARGUMENT: the policy, or

@@ -433,7 +433,23 @@ static int add_line(const struct reader *reader, int rc)
     return rc;
 }
 
-static int parse(struct arena *arena, const char *text, size_t len, bool is_whole,
+/* How a text is judged once it was read. */
+struct judge {
+    bool is_whole;        /* completed, and held against the rules of a whole job */
+    job_file_check check; /* nullable */
+};
+
+static int judge_job(const struct reader *reader, const struct judge *judge)
+{
+    int rc = judge->is_whole ? job_complete(reader->job, reader->err) : 0;
+
+    if (!rc && judge->check) {
+        rc = judge->check(reader->job, reader->err);
+    }
+    return rc ? add_line(reader, rc) : 0;
+}
+
+static int parse(struct arena *arena, const char *text, size_t len, const struct judge *judge,
                  struct skrull_job **ret_job, struct skrull_error *err)
 {
     struct reader reader = {.arena = arena, .err = err};
@@ -454,26 +470,25 @@ static int parse(struct arena *arena, const char *text, size_t len, bool is_whol
     }
     rc = read_document(&reader);
     yaml_reader_deinit(&reader.yaml);
-    if (!rc && is_whole) {
-        rc = job_complete(reader.job, err);
-        rc = rc ? add_line(&reader, rc) : 0;
-    }
+    rc = rc ? rc : judge_job(&reader, judge);
     if (!rc) {
         *ret_job = reader.job;
     }
     return rc;
 }
 
+static const struct judge whole_job = {.is_whole = true}, given_keys = {0};
+
 int job_file_parse(struct arena *arena, const char *text, size_t len, struct skrull_job **ret_job,
                    struct skrull_error *err)
 {
-    return parse(arena, text, len, true, ret_job, err);
+    return parse(arena, text, len, &whole_job, ret_job, err);
 }
 
 int job_file_parse_given(struct arena *arena, const char *text, size_t len,
                          struct skrull_job **ret_job, struct skrull_error *err)
 {
-    return parse(arena, text, len, false, ret_job, err);
+    return parse(arena, text, len, &given_keys, ret_job, err);
 }
 
 /* errno in our words. */
@@ -486,18 +501,14 @@ static int file_failed(const char *path, struct skrull_error *err)
     return skrull_error_set(err, code, "%s: %s", path, strerror(errno));
 }
 
-static int read_file(struct arena *arena, const char *path, bool is_whole,
-                     struct skrull_job **ret_job, struct skrull_error *err)
+static int read_open_file(struct arena *arena, FILE *file, const char *path,
+                          const struct judge *judge, struct skrull_job **ret_job,
+                          struct skrull_error *err)
 {
-    _cleanup_(cleanup_file) FILE *file = fopen(path, "re");
-    _cleanup_(cleanup_free) char *text = NULL;
+    _cleanup_(cleanup_free) char *text = malloc(JOB_FILE_MAX_BYTES + 1);
     size_t len;
     int rc;
 
-    if (!file) {
-        return file_failed(path, err);
-    }
-    text = malloc(JOB_FILE_MAX_BYTES + 1);
     if (!text) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "%s: out of memory", path);
     }
@@ -506,18 +517,38 @@ static int read_file(struct arena *arena, const char *path, bool is_whole,
     if (ferror(file)) {
         return file_failed(path, err);
     }
-    rc = parse(arena, text, len, is_whole, ret_job, err);
+    rc = parse(arena, text, len, judge, ret_job, err);
     return rc ? skrull_error_prefix(err, rc, "%s", path) : 0;
+}
+
+static int read_file(struct arena *arena, const char *path, const struct judge *judge,
+                     struct skrull_job **ret_job, struct skrull_error *err)
+{
+    _cleanup_(cleanup_file) FILE *file = NULL;
+
+    if (strcmp(path, "-") == 0) {
+        return read_open_file(arena, stdin, path, judge, ret_job, err);
+    }
+    file = fopen(path, "re");
+    return file ? read_open_file(arena, file, path, judge, ret_job, err) : file_failed(path, err);
 }
 
 int job_file_read(struct arena *arena, const char *path, struct skrull_job **ret_job,
                   struct skrull_error *err)
 {
-    return read_file(arena, path, true, ret_job, err);
+    return read_file(arena, path, &whole_job, ret_job, err);
+}
+
+int job_file_read_checked(struct arena *arena, const char *path, job_file_check check,
+                          struct skrull_job **ret_job, struct skrull_error *err)
+{
+    const struct judge judge = {.is_whole = true, .check = check};
+
+    return read_file(arena, path, &judge, ret_job, err);
 }
 
 int job_file_read_given(struct arena *arena, const char *path, struct skrull_job **ret_job,
                         struct skrull_error *err)
 {
-    return read_file(arena, path, false, ret_job, err);
+    return read_file(arena, path, &given_keys, ret_job, err);
 }

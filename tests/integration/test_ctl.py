@@ -97,6 +97,23 @@ class Usage(Ctl):
         self.assertIn("proved yes", self.out("exact", "-f", self.path("small.yaml"), "--step", "0"))
         self.fails(3, "step", "exact", "-f", self.path("small.yaml"), "--step", "9")
 
+    def test_a_setting_of_a_job_file_that_the_planner_refuses_has_its_line(self):
+        good = JOB.format(name="a", index="wikipedia.txt")
+        for text, pattern in ((good.replace("qwen2.5-0.5b", "gpt9"), "line 3: model.preset: "),
+                              (good + "policy: best\n", "line 9: policy: "),
+                              (good + "hardware: {profile: none}\n", "line 9: hardware.profile: "),
+                              (good.replace("cp: 4", "cp: 4, min_degree: 3, max_degree: 3"), "line 4: parallel")):
+            path = self.write("bad.yaml", text)
+            for words in (["plan", "make", "-f", path, "--step", "0"], ["compare", "-f", path],
+                          ["job", "create", "-f", path]):
+                self.fails(1, f": {re.escape(path)}: {pattern}", *words)
+
+    def test_a_job_file_from_standard_input(self):
+        self.fails(1, "job create: -: line 2: nothing: unknown key", "job", "create", "-f", "-",
+                   stdin="name: a\nnothing: 1\n")
+        with open(self.path("job.yaml"), encoding="utf-8") as file:
+            self.fails(4, "is not available", "job", "create", "-f", "-", stdin=file.read())
+
     def test_what_comes_later_says_so(self):
         for verb in ("plan diff", "bucket", "watch", "calibrate", "profile show"):
             done = self.run_ctl(*verb.split(), "a", "--b")
@@ -269,6 +286,48 @@ class Plans(Ctl):
             self.assertEqual(done.stdout, "")
             for line in done.stderr.splitlines():
                 self.assertTrue(line.startswith("skrullctl: plan check: "), line)
+
+    def check_spoiled(self, status, pattern, spoil, *words):
+        plan = json.loads(self.make(2))
+        spoil(plan)
+        self.fails(status, pattern, "plan", "check", "-f", self.write("plan.json", json.dumps(plan)), "--job",
+                   self.path("job.yaml"), *words)
+
+    def test_check_holds_every_estimate_against_the_model(self):
+        def add(estimate, name, more):
+            estimate[name] = str(int(estimate.get(name, 0)) + more)
+
+        for name, word in (("iterationNs", "iteration"), ("boundNs", "bound"), ("compNs", "comp"), ("commNs", "comm"),
+                           ("idleNs", "idle")):
+            self.check_spoiled(5, rf"plan check: the plan: the estimate says {word} \d+ ns, the model says \d+ ns",
+                               lambda plan, name=name: add(plan["estimate"], name, 1))
+        self.check_spoiled(5, "rank 3: the estimate says comp ", lambda plan: add(plan["ranks"][3]["estimate"], "compNs", 7))
+        self.check_spoiled(5, "rank 5, micro-batch 0: the estimate says idle ", lambda plan: add(
+            plan["ranks"][5]["microBatches"][0]["estimate"], "idleNs", 1), "--barrier")
+        self.check_spoiled(5, "the bound is above the time",
+                           lambda plan: plan["estimate"].update(boundNs=str(int(plan["estimate"]["iterationNs"]) + 1)))
+
+    def test_check_of_a_plan_without_estimates(self):
+        plan = json.loads(self.make(2))
+        for holder in [plan] + plan["ranks"] + [batch for rank in plan["ranks"] for batch in rank["microBatches"]]:
+            holder.pop("estimate", None)
+        self.assertRegex(self.out("plan", "check", "-f", self.write("plan.json", json.dumps(plan)), "--job",
+                                  self.path("job.yaml")), "^sound  step 2 ")
+
+    def test_check_where_the_index_cannot_be_read(self):
+        path = self.write("plan.json", self.make(2))
+        os.remove(self.path("wikipedia.txt"))
+        done = self.run_ctl("plan", "check", "-f", path, "--job", self.path("job.yaml"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^sound \(lengths not checked\)  step 2 ")
+        self.assertRegex(done.stderr, "lengths are not checked, the index cannot be read here: .*wikipedia.txt: no such")
+        with open(path, encoding="utf-8") as file:
+            plan = json.load(file)
+        plan["ranks"][0]["estimate"]["compNs"] = "1"
+        done = self.run_ctl("plan", "check", "-f", self.write("plan.json", json.dumps(plan)), "--job",
+                            self.path("job.yaml"))
+        self.assertEqual((done.returncode, done.stdout), (5, ""))
+        self.assertIn("rank 0: the estimate says comp 1 ns", done.stderr)
 
     def test_check_of_another_steps_plan_as_this_one(self):
         plan = json.loads(self.make(2))

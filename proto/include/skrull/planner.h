@@ -75,8 +75,8 @@ struct skrull_planner_input {
 };
 
 /*
- * Checks `options` alone: ranges, an unknown policy ("unknown policy NAME"), an empty set of group
- * sizes. Returns 0 or INVALID_ARGUMENT. skrull_planner_run checks them too.
+ * Checks `options` alone: ranges, an unknown policy ("policy: unknown policy NAME"), an empty set of
+ * group sizes. Returns 0 or INVALID_ARGUMENT. skrull_planner_run checks them too.
  */
 SKRULL_API int skrull_planner_check_options(const struct skrull_planner_options *options,
                                             struct skrull_error *err);

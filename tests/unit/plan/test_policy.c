@@ -77,7 +77,7 @@ static void test_policy_find__unknown_name(void **state)
     (void)state;
     assert_int_equal(policy_find("Skrull", &policy, &err), SKRULL_ERR_INVALID_ARGUMENT);
     assert_string_equal(err.message,
-                        "unknown policy Skrull, there are: uniform, round_robin, skrull, joint");
+                        "policy: unknown policy Skrull, there are: uniform, round_robin, skrull, joint");
 }
 
 /* DP rank i takes the i-th run of ceil(7 / 3) samples; the last one gets what is left. */
