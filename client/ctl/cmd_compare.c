@@ -115,14 +115,33 @@ static int measure(const struct job *job, const struct comparison_options *optio
     return 0;
 }
 
+/* A ratio to uniform; there is none where uniform was refused. */
+static void add_ratio(struct table *table, double ratio)
+{
+    if (ratio > 0.0) {
+        table_add(table, "%.2f", ratio);
+    } else {
+        table_add(table, "-");
+    }
+}
+
+static void add_exact_ratio(struct table *table, double ratio)
+{
+    if (ratio > 0.0) {
+        table_add(table, "%.17g", ratio);
+    } else {
+        table_add(table, "%s", "");
+    }
+}
+
 static void add_figures(struct table *table, const struct codec_text_comparison_row *row)
 {
     table_add(table, "%s", row->policy);
     table_add_ms(table, row->mean_ns);
     table_add_ms(table, row->p50_ns);
     table_add_ms(table, row->p95_ns);
-    table_add(table, "%.2f", row->speedup);
-    table_add(table, "%.2f", row->speedup_with_step);
+    add_ratio(table, row->speedup);
+    add_ratio(table, row->speedup_with_step);
     table_add(table, "%.1f %%", row->gap * 100.0);
     table_add_ms(table, row->planning_ns);
 }
@@ -184,8 +203,8 @@ static int print_csv(const struct codec_text_comparison_row *rows, size_t n_rows
         table_add(&table, "%" PRId64, rows[i].mean_ns);
         table_add(&table, "%" PRId64, rows[i].p50_ns);
         table_add(&table, "%" PRId64, rows[i].p95_ns);
-        table_add(&table, "%.17g", rows[i].speedup);
-        table_add(&table, "%.17g", rows[i].speedup_with_step);
+        add_exact_ratio(&table, rows[i].speedup);
+        add_exact_ratio(&table, rows[i].speedup_with_step);
         table_add(&table, "%.17g", rows[i].gap);
         table_add(&table, "%" PRId64, rows[i].planning_ns);
         table_add(&table, "%s", rows[i].refused);
