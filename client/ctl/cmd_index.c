@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "cmd.h"
@@ -12,6 +14,7 @@
 #include "ctl.h"
 #include "histogram.h"
 #include "index/index.h"
+#include "index/payload.h"
 #include "table.h"
 #include "terminal.h"
 
@@ -40,7 +43,8 @@ static int open_index(const struct ctl *ctl, struct length_index **ret_idx)
     struct index_options options = {.format = ctl_text(ctl, "--format"),
                                     .column = ctl_text(ctl, "--column")};
     const char *path = ctl->operands[0];
-    _cleanup_(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Not to wait for a pipe's writer: index_open refuses what is no regular file. */
+    _cleanup_(cleanup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct length_index *idx;
     struct skrull_error err;
     uint64_t ignored;
@@ -199,12 +203,51 @@ int cmd_index_describe(struct ctl *ctl)
     return status;
 }
 
+/* Whether an open file may be replaced: an .skx, or one that holds nothing. */
+static bool is_replaceable(int fd, const struct stat *info)
+{
+    char magic[SKX_MAGIC_SIZE];
+
+    if (!S_ISREG(info->st_mode)) {
+        return false;
+    }
+    return info->st_size == 0 || (pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+                                  memcmp(magic, SKX_MAGIC, sizeof(magic)) == 0);
+}
+
+/* Guards what lies at the destination: the source itself, or what convert has not written. */
+static int check_destination(const char *from, const char *to, struct skrull_error *err)
+{
+    _cleanup_(cleanup_fd) int fd = open(to, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat source, info;
+
+    if (stat(to, &info) != 0) {
+        return 0; /* nothing there, or writing says why not */
+    }
+    if (stat(from, &source) == 0 && source.st_dev == info.st_dev && source.st_ino == info.st_ino) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: is the same file as %s, which would be lost; name another", to,
+                                from);
+    }
+    if (fd < 0 || fstat(fd, &info) != 0 || !is_replaceable(fd, &info)) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: exists and is no .skx, so it is not overwritten; remove it "
+                                "first, or name another",
+                                to);
+    }
+    return 0;
+}
+
 int cmd_index_convert(struct ctl *ctl)
 {
     struct length_index *idx;
     struct skrull_error err;
-    int status = open_index(ctl, &idx);
+    int status;
 
+    if (check_destination(ctl->operands[0], ctl->operands[1], &err) < 0) {
+        return ctl_fail(ctl, &err);
+    }
+    status = open_index(ctl, &idx);
     if (status != CTL_DONE) {
         return status;
     }

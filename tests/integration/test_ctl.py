@@ -172,6 +172,33 @@ class Index(Ctl):
         self.assertEqual((before.pop("format"), after.pop("format")), ("text", "skx"))
         self.assertEqual(before, after)
 
+    def test_convert_loses_no_file(self):
+        source, made = self.path("wikipedia.txt"), self.path("made.skx")
+        with open(source, "rb") as file:
+            before = file.read()
+        os.symlink(source, self.path("symlink"))
+        os.link(source, self.path("link"))
+        for name in ("wikipedia.txt", "./wikipedia.txt", "symlink", "link"):
+            self.fails(1, "is the same file as", "index", "convert", source, os.path.join(self.folder, name))
+        self.out("index", "convert", source, self.write("empty", ""))
+        self.out("index", "convert", source, made)
+        self.fails(1, "is the same file as", "index", "convert", made, made)
+        self.out("index", "convert", self.write("other.txt", "5\n6\n"), made)
+        self.assertIn("sequences 2 ", self.out("index", "describe", made))
+        for other in (self.path("job.yaml"), self.path("other.txt"), self.folder, "/dev/null"):
+            self.fails(1, "exists and is no .skx.* remove it first", "index", "convert", source, other)
+        with open(source, "rb") as file:
+            self.assertEqual(file.read(), before)
+        with open(self.path("other.txt"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "5\n6\n")
+
+    def test_a_pipe_is_refused_at_once(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        self.fails(1, "this is a pipe; an index is a regular file", "index", "describe", pipe)
+        self.fails(1, "this is a pipe; an index is a regular file", "index", "convert", pipe, self.path("x.skx"))
+        self.fails(1, "exists and is no .skx", "index", "convert", self.path("wikipedia.txt"), pipe)
+
     def test_column_and_unit_choose_the_lengths(self):
         table = self.write("table.csv", "a,b,length\n1,20,5\n2,30,6\n")
         for words, tokens in (((), "11"), (("--column", "a"), "3"), (("--column", "a+b", "--format", "csv"), "53")):
@@ -378,6 +405,19 @@ class Compare(Ctl):
         self.assertEqual(int(row["mean_ns"]), sum(times) // 5)
         self.assertEqual(int(row["p50_ns"]), sorted(times)[2])
         self.assertAlmostEqual(float(row["gap"]), sum(gaps) / 5, 12)
+
+    def test_there_is_no_speedup_where_uniform_is_refused(self):
+        text = JOB.format(name="a", index="wikipedia.txt").replace("26624", "26624, micro_batches: 3")
+        path = self.write("few.yaml", text.replace("steps: 20", "steps: 2"))
+        rows = {row["policy"]: row for row in self.rows("compare", "-f", path)}
+        self.assertIn("by policy uniform", rows["uniform"]["refused"])
+        self.assertEqual((rows["joint"]["speedup"], rows["joint"]["speedup_with_step"], rows["joint"]["refused"]),
+                         ("", "", ""))
+        self.assertGreater(int(rows["joint"]["mean_ns"]), 0)
+        self.assertRegex(self.out("compare", "-f", path), r"(?m)^joint +[\d.]+ +[\d.]+ +[\d.]+ +- +- +[\d.]+ %")
+        joint = [row for row in json.loads(self.out("compare", "-f", path, "-o", "json"))["rows"]
+                 if row["policy"] == "joint"]
+        self.assertFalse({"speedup", "speedupWithStep"} & set(joint[0]))
 
     def test_barrier_is_no_faster(self):
         for free, bound in zip(self.rows("compare", "-f", self.path("job.yaml"), "--steps", "3"),
