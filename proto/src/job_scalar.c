@@ -5,6 +5,7 @@
 #include "job_scalar.h"
 
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,11 @@ static int store_double(const struct job_field *field, void *base, const char *p
     if (!parse_double(text, &value)) {
         return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
                                 "%s: %s is not a number, finite numbers from 0 are allowed", path,
+                                text_clip(text, clip));
+    }
+    if (!isfinite(value)) { /* as it was given: the value itself is "inf" by now */
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: %s is out of range, finite numbers from 0 are allowed", path,
                                 text_clip(text, clip));
     }
     rc = job_field_check_double(field, path, value, err);

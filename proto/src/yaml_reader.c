@@ -52,6 +52,7 @@ int yaml_reader_init(struct yaml_reader *reader, const char *text, size_t len,
         return rc;
     }
     reader->text = copy;
+    reader->begin = copy + skip;
     reader->err = err;
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader->parser, (const unsigned char *)copy + skip, len - skip);
@@ -64,12 +65,26 @@ void yaml_reader_deinit(struct yaml_reader *reader)
     free(reader->text);
 }
 
+/* The line of a byte that libyaml does not take: of such a fault it gives the place alone. */
+static size_t byte_line(const struct yaml_reader *reader)
+{
+    size_t line = 1;
+
+    for (size_t i = 0; i < reader->parser.problem_offset && reader->begin[i]; i++) {
+        line += reader->begin[i] == '\n';
+    }
+    return line;
+}
+
 /* The line of a fault, which libyaml puts past the last one where the text ends too early. */
 static size_t fault_line(const struct yaml_reader *reader)
 {
     const size_t line = reader->parser.problem_mark.line + 1;
     size_t n_lines = 1;
 
+    if (reader->parser.error == YAML_READER_ERROR) {
+        return byte_line(reader);
+    }
     for (const char *at = strchr(reader->text, '\n'); at && at[1]; at = strchr(at + 1, '\n')) {
         n_lines++;
     }

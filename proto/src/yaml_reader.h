@@ -15,6 +15,7 @@
 struct yaml_reader {
     yaml_parser_t parser;
     char *text;               /* owned */
+    const char *begin;        /* of what libyaml reads, in the text */
     struct skrull_error *err; /* borrowed, nullable */
 };
 

@@ -123,6 +123,8 @@ static void test_job_file_parse__data(void **state)
         const char *text, *message;
     } rows[] = {
         {GOOD_BUT_DATA "data: [{index: a}, {index: b, overLength: drop}]\n", ""},
+        {GOOD_BUT_DATA "data: [{index: a, weight: 1e400}]\n",
+         "line 5: data[0].weight: 1e400 is out of range, finite numbers from 0"},
         {GOOD_BUT_DATA, "data: is required"},
         {GOOD_BUT_DATA "data:\n", "line 5: data: is required"},
         {GOOD_BUT_DATA "data: []\n", "line 5: data: is required"},
@@ -196,6 +198,8 @@ static void test_job_file_parse__not_a_job(void **state)
             "n\0a\0",
             "line 1: not UTF-8"),
         ROW("name: a\001b\n", "line 1: not YAML or JSON: "),
+        ROW(GOOD "seed: \001\n", "line 6: not YAML or JSON: control characters"),
+        ROW("\xEF\xBB\xBF" GOOD "# \xC3\xA9\n\001: 1\n", "line 7: not YAML or JSON: control"),
         ROW("name:\n\tpreset: a\n", "line 2: not YAML or JSON: "),
         ROW("info: [a\n", "line 1: not YAML or JSON: "),
         ROW("name: \"a\n", "line 1: not YAML or JSON: "),
