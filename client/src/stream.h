@@ -42,9 +42,10 @@ struct plan_call {
     bool is_receiving;    /* one of them is TAG_MESSAGE */
     bool is_receive_over; /* no message is to come */
     bool has_status;
-    bool is_end;    /* the daemon said done */
-    bool is_reopen; /* the daemon said come again */
-    bool is_stale;  /* cancelled for the fallback: nothing that comes counts */
+    bool is_end;      /* the daemon said done */
+    bool is_reopen;   /* the daemon said come again */
+    bool is_revision; /* because a revision begins, else because it stops */
+    bool is_stale;    /* cancelled for the fallback: nothing that comes counts */
 };
 
 /* Delivery of reports: at most one call at a time. */
@@ -87,7 +88,8 @@ struct skrull_stream {
     struct backoff backoff;
     int64_t retry_at_ns;   /* in STREAM_BACKOFF */
     int64_t lost_since_ns; /* no connection since then; 0: there is one */
-    char notice[256];      /* for on_event, said by the reader once the lock is free; "": none */
+    /* For on_event, said by the reader once the lock is free; "": none. A cause is never cut. */
+    char notice[SKRULL_ERROR_MESSAGE_SIZE + 256];
     struct reporter reporter;
     struct fallback fallback;
 };

@@ -70,7 +70,8 @@ static void accept_end(struct skrull_stream *stream, const struct rpc_stream_eve
 
     stream->plan_call.is_end = event->reason == RPC_END_DONE;
     stream->plan_call.is_reopen = !stream->plan_call.is_end;
-    if (event->reason == RPC_END_REVISION) {
+    stream->plan_call.is_revision = event->reason == RPC_END_REVISION;
+    if (stream->plan_call.is_revision) {
         stream_fallback_revised(stream);
     }
     if (stream->plan_call.is_end && event->next_step != stream->next_step) {

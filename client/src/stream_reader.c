@@ -103,19 +103,36 @@ static void open_call(struct skrull_stream *stream)
     stream_receive(stream);
 }
 
+/* A revision is no loss: the daemon waits for the next call. Should it end that one too without a
+ * plan, the wait is the usual one. */
+static int64_t delay_to_reopen(struct skrull_stream *stream)
+{
+    bool is_first = stream->backoff.delay_ns == 0;
+    int64_t delay = backoff_next_ns(&stream->backoff);
+
+    return stream->plan_call.is_revision && !stream->plan_call.is_stale && is_first ? 0 : delay;
+}
+
 static void wait_to_reopen(struct skrull_stream *stream, const struct skrull_error *why)
 {
-    int64_t now = stream_now_ns(), delay = backoff_next_ns(&stream->backoff);
+    int64_t now = stream_now_ns(), delay = delay_to_reopen(stream);
 
     if (!stream->lost_since_ns) {
         stream->lost_since_ns = now;
     }
     stream->retry_at_ns = now + delay;
-    (void)snprintf(stream->notice, sizeof(stream->notice),
-                   "stream of job %s, rank %" PRIu32 ": lost before step %" PRIu64
-                   ", again in %" PRId64 " ms: %.100s",
-                   stream->job, stream->data_rank, stream->next_step, delay / 1000000,
-                   why && why->message[0] ? why->message : "the stream ended early");
+    if (delay == 0) {
+        (void)snprintf(stream->notice, sizeof(stream->notice),
+                       "stream of job %s, rank %" PRIu32 ": revision begins at step %" PRIu64,
+                       stream->job, stream->data_rank, stream->next_step);
+    } else {
+        (void)snprintf(stream->notice, sizeof(stream->notice),
+                       "stream of job %s, rank %" PRIu32 ": lost before step %" PRIu64
+                       ", again in %" PRId64 " ms: %s",
+                       stream->job, stream->data_rank, stream->next_step, delay / 1000000,
+                       why && why->message[0] ? why->message : "the stream ended early");
+    }
+    stream->plan_call.is_revision = false; /* said */
 }
 
 static void cancel_call(struct skrull_stream *stream)
@@ -220,6 +237,9 @@ static void finish_call(struct skrull_stream *stream)
     if (!plan_call->is_stale) {
         event = stream_call_outcome(code, plan_call->is_end, plan_call->is_reopen,
                                     stream_is_complete(stream));
+    }
+    if (plan_call->is_reopen && !plan_call->is_revision) {
+        (void)skrull_error_set(&error, SKRULL_ERR_UNAVAILABLE, "the daemon is stopping");
     }
     call_deinit(&plan_call->call);
     stream_step(stream, event, NULL, &error);

@@ -530,6 +530,14 @@ class WithDaemon(Ctl):
         self.fails(1, "8", "stream", "stream", "--rank", "8")
         self.fails(3, "absent", "stream", "absent", "--rank", "0")
 
+    def test_a_revision_is_no_loss_of_the_stream(self):
+        self.create("revised")
+        patch = self.write("patch.yaml", "name: revised\nbatch: {bucket_tokens: 30000}\n")
+        self.out("job", "update", "-f", patch, "--from-step", "7")
+        done = self.run_ctl("stream", "revised", "--rank", "3")
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], [f"step={step}" for step in range(20)])
+        self.assertRegex(done.stderr, r"^[^\n]*stream of job revised, rank 3: revision begins at step 7\n$")
+
 
 if __name__ == "__main__":
     unittest.main()
