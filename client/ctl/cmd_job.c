@@ -17,17 +17,20 @@
 #define JOB_BUDGET ((size_t)64 << 20)
 
 static const struct table_column columns[] = {
-    {"name", false},     {"uid", false},   {"revision", true},      {"dp", true},
-    {"cp", true},        {"global", true}, {"bucket_tokens", true}, {"policy", false},
-    {"sequences", true}, {"tokens", true}, {"dropped", true},       {"truncated", true},
-    {"steps", true},
+    {"name", false},     {"uid", false},      {"revision", true}, {"from_step", true},
+    {"dp", true},        {"cp", true},        {"global", true},   {"bucket_tokens", true},
+    {"policy", false},   {"sequences", true}, {"tokens", true},   {"dropped", true},
+    {"truncated", true}, {"steps", true},
 };
 
 static void add_job(struct table *table, const struct skrull_job *job)
 {
+    const uint32_t n_revisions = job->info.n_revisions;
+
     table_add(table, "%s", job->name ? job->name : "");
     table_add(table, "%s", job->uid ? job->uid : "");
     table_add(table, "%" PRIu32, job->revision);
+    table_add(table, "%" PRIu64, n_revisions ? job->info.revisions[n_revisions - 1].first_step : 0);
     table_add(table, "%" PRIu32, job->parallel.dp);
     table_add(table, "%" PRIu32, job->parallel.cp);
     table_add(table, "%" PRIu32, job->batch.global);

@@ -479,6 +479,9 @@ class WithDaemon(Ctl):
         masked = json.loads(self.out("job", "update", "-f", other, "--mask", "parallel.dp,batch.align", "--from-step",
                                      "7", "--expected-revision", "2", "-o", "json"))
         self.assertEqual((masked["parallel"]["dp"], masked["info"]["revisions"][2]["firstStep"]), (3, "7"))
+        self.assertRegex(self.out("job", "get", "changing"), r"(?m)^revision +3\nfrom_step +7$")
+        self.assertIn(("changing", "3", "7"), [(row["name"], row["revision"], row["from_step"])
+                                               for row in self.rows("job", "list")])
         self.fails(1, "update_mask: dp is no field", "job", "update", "-f", other, "--mask", "dp")
         self.fails(1, "step 7 or later", "job", "update", "-f", patch, "--from-step", "6")
         self.fails(3, "nobody", "job", "update", "-f", self.write("n.yaml", "name: nobody\n"))
