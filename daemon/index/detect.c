@@ -64,6 +64,16 @@ static const char *const folders[][2] = {
     {"index.json",        "mds or litdata (data set folder)"},
     {"_versions",         "lance (data set folder)"},
 };
+
+/* Such a folder's own file, given instead of it: its name, and the key that its writer puts first. */
+static const struct {
+    const char *name, *key, *what;
+} metadata[] = {
+    {"dataset_dict.json", "\"splits\"",      "arrow (of a Hugging Face DatasetDict, this is the list of splits)"},
+    {"state.json",        "\"_data_files\"", "arrow (of a Hugging Face data set, this is the list of files)"},
+    {"index.json",        "\"shards\"",      "mds (this is the list of shards)"},
+    {"index.json",        "\"chunks\"",      "litdata (this is the list of chunks)"},
+};
 /* clang-format on */
 
 #define N_ITEMS(table) (sizeof(table) / sizeof((table)[0]))
@@ -96,6 +106,23 @@ static int is_lance(const struct index_source *source)
            size == sizeof(tail) && memcmp(tail, "LANC", sizeof(tail)) == 0;
 }
 
+/* Refuses a data set's metadata, which is JSON without lengths; a column says that there are. */
+static int detect_metadata(const struct index_source *source, struct skrull_error *err)
+{
+    const char *slash = strrchr(source->path, '/');
+    const char *name = slash ? slash + 1 : source->path;
+
+    for (size_t i = 0; !source->column[0] && i < N_ITEMS(metadata); i++) {
+        const char *key = metadata[i].key;
+
+        if (strcmp(name, metadata[i].name) == 0 && source->head_size && source->head[0] == '{' &&
+            memmem(source->head, source->head_size, key, strlen(key))) {
+            return to_come(source->path, metadata[i].what, TO_TEXT, err);
+        }
+    }
+    return 0;
+}
+
 int detect_foreign(const struct index_source *source, struct skrull_error *err)
 {
     for (size_t i = 0; i < N_ITEMS(magics); i++) {
@@ -112,7 +139,8 @@ int detect_foreign(const struct index_source *source, struct skrull_error *err)
                                 "%s: this is %s and no length index; %s", source->path, m->name,
                                 m->remedy);
     }
-    return is_lance(source) ? to_come(source->path, "lance", TO_TEXT, err) : 0;
+    return is_lance(source) ? to_come(source->path, "lance", TO_TEXT, err)
+                            : detect_metadata(source, err);
 }
 
 static const char *kind_of(unsigned int mode)

@@ -110,6 +110,45 @@ static void test_detect__folders(void **state)
     (void)state;
 }
 
+/* A data set's own metadata, given instead of its folder. */
+static void test_detect__metadata(void **state)
+{
+    static const struct {
+        const char *name, *text, *message;
+    } cases[] = {
+        {"dataset_dict.json", "{\"splits\": [\"train\", \"test\"]}",
+         "arrow (of a Hugging Face DatasetDict, this is the list of splits) is not built yet; "
+         "write the lengths as text"},
+        {"state.json", "{\n  \"_data_files\": [\n    {\"filename\": \"data.arrow\"}\n  ]\n}",
+         "arrow (of a Hugging Face data set, this is the list of files) is not built yet"},
+        {"index.json", "{\"shards\": [{\"column_encodings\": [\"int\"], \"samples\": 5}]}",
+         "mds (this is the list of shards) is not built yet"},
+        {"index.json", "{\"chunks\": [{\"chunk_bytes\": 5}], \"config\": {}}",
+         "litdata (this is the list of chunks) is not built yet"},
+        {"other.json", "{\"shards\": [{\"samples\": 5}]}", "no field that is known"},
+    };
+    static const char columns[] = "{\"chunks\": 5}\n";
+    const struct index_options chunks = {.column = "chunks"};
+    struct length_index *idx = NULL;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct skrull_error err = {0};
+
+        assert_int_equal(
+            open_bytes(*state, cases[i].name, cases[i].text, strlen(cases[i].text), &idx, &err),
+            SKRULL_ERR_INVALID_ARGUMENT);
+        print_message("# case %zu: %s\n", i, err.message);
+        assert_non_null(strstr(err.message, cases[i].message));
+    }
+    /* Who names a column has lengths in it, whatever the file's name. */
+    temporary_write(*state, "index.json", columns, strlen(columns));
+    assert_int_equal(open_path(temporary_path(*state, "index.json"), &chunks, &idx, NULL), 0);
+    assert_int_equal(idx->tokens, 5);
+    index_close(idx);
+    assert_int_equal(open_bytes(*state, "index.json", "[5, 6]", 6, &idx, NULL), 0);
+    index_close(idx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +157,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_detect__short_files, temporary_setup,
                                         temporary_teardown),
         cmocka_unit_test(test_detect__folders),
+        cmocka_unit_test_setup_teardown(test_detect__metadata, temporary_setup, temporary_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
