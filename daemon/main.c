@@ -316,6 +316,9 @@ static int start_stages(struct daemon *daemon, struct skrull_error *err)
     if (code == 0) {
         code = loop_new(n_plan + OTHER_THREADS, &ctx->loop, err);
     }
+    if (code == 0 && daemon->config.is_state_default) {
+        code = store_make_folder(daemon->config.state, err);
+    }
     if (code == 0) {
         code = store_open(daemon->config.state, &ctx->store, err);
     }

@@ -137,6 +137,7 @@ static int fill_defaults(struct arena *arena, const struct config_env *env, stru
     }
     if (config->state[0] == '\0') {
         config->state = default_state(arena, env);
+        config->is_state_default = true;
         if (!config->state) {
             return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
         }

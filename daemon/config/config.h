@@ -25,6 +25,7 @@ struct config {
     bool insecure, reflection, version, help;
     uint64_t drain_timeout_s, heartbeat_s, plan_threads;
     const char *log_level, *log_format;
+    bool is_state_default; /* nobody named a state */
 };
 
 /* Where defaults come from. */

@@ -100,6 +100,28 @@ static char *path_with(const char *path, const char *suffix)
     return text;
 }
 
+/* The folder of `path` must be there. */
+static int check_folder(const char *path, struct skrull_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    _cleanup_(cleanup_free) char *folder = strndup(path, (size_t)(slash - path) + 1);
+    struct stat status;
+
+    if (!folder) {
+        return sqlite_error_memory(path, err);
+    }
+    if (stat(folder, &status) < 0 && errno == ENOENT) {
+        if (slash > path) {
+            folder[slash - path] = '\0';
+        }
+        return skrull_error_set(err, SKRULL_ERR_NOT_FOUND,
+                                "state: the folder %.200s does not exist: make it, or name a file "
+                                "in another folder in --state sqlite:PATH",
+                                folder);
+    }
+    return 0;
+}
+
 /* Takes PATH.lock, which says who has it. */
 static int take_lock(struct sqlite_file *file, struct skrull_error *err)
 {
@@ -397,6 +419,13 @@ static char *plain_path(const char *path)
     return path[0] == '/' ? path_with(path, "") : path_with("./", path);
 }
 
+int sqlite_file_make_folder(const char *path, struct skrull_error *err)
+{
+    _cleanup_(cleanup_free) char *plain = plain_path(path);
+
+    return plain ? make_folders(plain, err) : sqlite_error_memory(path, err);
+}
+
 int sqlite_file_open(const char *path, struct sqlite_file *ret_file, struct skrull_error *err)
 {
     struct sqlite_file file = {.lock_fd = -1};
@@ -411,7 +440,7 @@ int sqlite_file_open(const char *path, struct sqlite_file *ret_file, struct skru
     if (!file.path) {
         return sqlite_error_memory(path, err);
     }
-    result = make_folders(file.path, err);
+    result = check_folder(file.path, err);
     if (result == 0) {
         result = take_lock(&file, err);
     }

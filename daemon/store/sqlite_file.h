@@ -15,10 +15,13 @@ struct sqlite_file {
     struct sqlite3 *db; /* locked; write-ahead log, synced at every commit */
 };
 
+/* Makes the folders above `path` that are missing (mode 700). */
+int sqlite_file_make_folder(const char *path, struct skrull_error *err);
+
 /*
- * Opens or creates the state at `path`. FAILED_PRECONDITION: another program has it, it is of a
- * newer skrulld, or it is not a state at all; DATA_LOSS: damaged; PERMISSION_DENIED;
- * RESOURCE_EXHAUSTED: disk full.
+ * Opens or creates the state at `path`. NOT_FOUND: its folder is missing; FAILED_PRECONDITION:
+ * another program has it, it is of a newer skrulld, or it is not a state at all; DATA_LOSS:
+ * damaged; PERMISSION_DENIED; RESOURCE_EXHAUSTED: disk full.
  */
 int sqlite_file_open(const char *path, struct sqlite_file *ret_file, struct skrull_error *err);
 

@@ -21,7 +21,8 @@ static const struct {
 #undef LATER
 };
 
-int store_open(const char *url, struct store **ret_store, struct skrull_error *err)
+static int find_ops(const char *url, const struct store_ops **ret_ops, const char **ret_place,
+                    struct skrull_error *err)
 {
     const char *colon = strchr(url, ':');
     size_t len = colon ? (size_t)(colon - url) : 0, i;
@@ -34,10 +35,30 @@ int store_open(const char *url, struct store **ret_store, struct skrull_error *e
             return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
                                     "state: %.200s is not built yet: use sqlite:PATH", url);
         }
-        return stores[i].ops->open(colon + 1, ret_store, err);
+        *ret_ops = stores[i].ops;
+        *ret_place = colon + 1;
+        return 0;
     }
     return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
                             "state: %.200s names no kind of store: use sqlite:PATH", url);
+}
+
+int store_make_folder(const char *url, struct skrull_error *err)
+{
+    const struct store_ops *ops;
+    const char *place;
+    int result = find_ops(url, &ops, &place, err);
+
+    return result ? result : ops->make_folder(place, err);
+}
+
+int store_open(const char *url, struct store **ret_store, struct skrull_error *err)
+{
+    const struct store_ops *ops;
+    const char *place;
+    int result = find_ops(url, &ops, &place, err);
+
+    return result ? result : ops->open(place, ret_store, err);
 }
 
 void store_close(struct store *store)

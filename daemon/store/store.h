@@ -41,10 +41,14 @@ struct store_progress {
     size_t n_ranges;
 };
 
+/* Makes the folders of `url` that are missing (mode 700). For the default state alone: in one that
+ * somebody named, a missing folder may be a slip, or a disk that is not mounted. */
+int store_make_folder(const char *url, struct skrull_error *err);
+
 /*
- * Opens `url` ("sqlite:PATH"), creating the file (mode 600) and its folder (mode 700) where they
- * are missing. FAILED_PRECONDITION: another daemon holds it, or its schema is newer; DATA_LOSS:
- * damaged. INVALID_ARGUMENT: unknown scheme.
+ * Opens `url` ("sqlite:PATH"), creating the file (mode 600) where it is missing. NOT_FOUND: its
+ * folder is missing. FAILED_PRECONDITION: another daemon holds it, or its schema is newer;
+ * DATA_LOSS: damaged. INVALID_ARGUMENT: unknown scheme.
  */
 int store_open(const char *url, struct store **ret_store, struct skrull_error *err);
 void store_close(struct store *store);

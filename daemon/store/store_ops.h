@@ -5,6 +5,7 @@
 
 struct store_ops {
     /* `place` is the URL after "scheme:". */
+    int (*make_folder)(const char *place, struct skrull_error *err);
     int (*open)(const char *place, struct store **ret_store, struct skrull_error *err);
     void (*close)(struct store *store);
     int (*put_job)(struct store *store, const struct store_job *job, struct skrull_error *err);

@@ -498,6 +498,7 @@ static int each_progress(struct store *store, const char *uid, store_progress_fn
 }
 
 const struct store_ops store_sqlite_ops = {
+    .make_folder = sqlite_file_make_folder,
     .open = open_store,
     .close = close_store,
     .put_job = put_job,

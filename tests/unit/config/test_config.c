@@ -52,6 +52,10 @@ static void test_config_parse__defaults(void **state)
     assert_int_equal(config.listen.n, 1);
     assert_string_equal(config.listen.items[0], "unix:/tmp/skrull-1000/skrulld.sock");
     assert_string_equal(config.state, "sqlite:/home/u/.local/state/skrull/skrull.db");
+    assert_true(config.is_state_default);
+    assert_int_equal(parse(*state, "--state sqlite:/s.db", &home_env, &config, NULL), 0);
+    assert_false(config.is_state_default);
+    assert_int_equal(parse(*state, "", &home_env, &config, NULL), 0);
     assert_int_equal(config.drain_timeout_s, 30);
     assert_int_equal(config.plan_threads, 0);
     assert_int_equal(config.data_root.n, 0);

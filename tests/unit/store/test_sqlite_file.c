@@ -85,6 +85,8 @@ static void test_sqlite_file_open__creates_private_files(void **state)
 
     (void)snprintf(path, sizeof(path), "%s/a/b/state.db", folder->path);
     (void)snprintf(url, sizeof(url), "sqlite:%s", path);
+    assert_int_equal(store_make_folder(url, NULL), 0);
+    assert_int_equal(store_make_folder(url, NULL), 0); /* it is there */
     assert_int_equal(store_open(url, &store, NULL), 0);
     state_folder_put_job(store, "job", 'a', 1);
     assert_int_equal(mode_of(path), 0600);
@@ -98,6 +100,22 @@ static void test_sqlite_file_open__creates_private_files(void **state)
     assert_int_equal(mode_of(path), 0700);
     store_close(store);
     (void)umask(old_mask);
+}
+
+static void test_sqlite_file_open__no_folder(void **state)
+{
+    struct state_folder *folder = *state;
+    char path[160], url[192], says[200];
+    struct stat status;
+
+    (void)snprintf(url, sizeof(url), "sqlite:%s/a/b/state.db", folder->path);
+    (void)snprintf(says, sizeof(says), "the folder %s/a/b does not exist", folder->path);
+    expect_refused(url, SKRULL_ERR_NOT_FOUND, says);
+    (void)snprintf(path, sizeof(path), "%s/a", folder->path);
+    assert_int_equal(stat(path, &status), -1);
+    expect_refused("sqlite:no-such-folder/state.db", SKRULL_ERR_NOT_FOUND,
+                   "the folder ./no-such-folder does not exist");
+    expect_refused("sqlite:/dev/null/state.db", SKRULL_ERR_FAILED_PRECONDITION, "/dev/null");
 }
 
 static void test_sqlite_file_open__half_made_before(void **state)
@@ -305,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FOLDER(test_sqlite_file_open__creates_private_files),
+        WITH_FOLDER(test_sqlite_file_open__no_folder),
         WITH_FOLDER(test_sqlite_file_open__half_made_before),
         WITH_FOLDER(test_sqlite_file_open__held_by_this_process),
         WITH_FOLDER(test_sqlite_file_open__held_by_another_name),
