@@ -158,6 +158,9 @@ static void on_drained(void *arg, enum drain_end end)
 static void start_drain(struct daemon *daemon, uint64_t timeout_ms)
 {
     daemon->is_draining = true;
+    if (!daemon->has_failed) { /* else it never served */
+        log_event(LOG_LEVEL_INFO, "draining", LOG_U64("seconds", timeout_ms / 1000));
+    }
     self_check_stop(daemon->self_check);
     drain_start(daemon->drain, daemon->server, timeout_ms);
 }

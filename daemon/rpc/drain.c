@@ -6,6 +6,7 @@
 #include "rpc/drain.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -27,6 +28,7 @@ struct drain {
     struct server *server;
     struct loop_timer *timer;
     enum phase phase;
+    bool has_cut; /* calls */
     uint64_t timeout_ms, grace_ms;
     void (*over)(void *arg, enum drain_end end);
     void *arg;
@@ -55,7 +57,11 @@ static void on_timer(void *arg)
         break;
     case PHASE_REST:
         drain->phase = PHASE_CUT;
-        log_event(LOG_LEVEL_WARN, "drain_timeout", LOG_U64("seconds", drain->timeout_ms / 1000));
+        drain->has_cut = server_has_calls(drain->server);
+        if (drain->has_cut) {
+            log_event(LOG_LEVEL_WARN, "drain_timeout",
+                      LOG_U64("seconds", drain->timeout_ms / 1000));
+        }
         server_cut(drain->server);
         loop_timer_start(drain->timer, CUT_GRACE_MS, 0);
         break;
@@ -72,7 +78,7 @@ static void on_drained(void *arg)
     struct drain *drain = (struct drain *)arg;
 
     loop_timer_stop(drain->timer);
-    drain->over(drain->arg, drain->phase == PHASE_CUT ? DRAIN_CUT : DRAIN_CLEAN);
+    drain->over(drain->arg, drain->has_cut ? DRAIN_CUT : DRAIN_CLEAN);
 }
 
 int drain_new(struct rpc_ctx *ctx, void (*over)(void *arg, enum drain_end end), void *arg,
@@ -103,7 +109,6 @@ void drain_start(struct drain *drain, struct server *server, uint64_t timeout_ms
     drain->server = server;
     drain->timeout_ms = timeout_ms;
     drain->grace_ms = timeout_ms / 2 < READER_GRACE_MS ? timeout_ms / 2 : READER_GRACE_MS;
-    log_event(LOG_LEVEL_INFO, "draining", LOG_U64("seconds", timeout_ms / 1000));
     loop_timer_start(drain->timer, drain->grace_ms, 0);
     health_drain(drain->ctx->health);
     reflector_drain(drain->ctx->reflector);

@@ -12,6 +12,8 @@
  *
  * Drain: stop arming, shut down (closes listeners; armed requests come back failed), wait for the
  * calls, cut those that are left after the deadline, destroy. Every other order aborts inside gRPC.
+ * gRPC also waits for each connection's client to answer its goodbye, which one that is stopped, or
+ * reads only during calls, does not: once no call is left, connections are closed after a moment.
  */
 #include "rpc/server.h"
 
@@ -22,10 +24,12 @@
 #include <grpc/grpc_security.h>
 
 #include "cleanup.h"
+#include "loop/loop.h"
 #include "rpc/call_host.h"
 #include "rpc/cq.h"
 #include "rpc/grpc_locks.h"
 #include "rpc/method.h"
+#include "rpc/rpc_ctx.h"
 #include "tag_order.h"
 
 #define KEEPALIVE_MS 10000
@@ -33,11 +37,13 @@
 #define MIN_PING_MS 5000
 #define HANDSHAKE_MS 10000
 #define MAX_METADATA_BYTES (16 << 10)
+#define GOODBYE_MS 300 /* for clients that answer it, also far ones */
 
 struct server {
     struct call_host host;   /* first */
     struct call_slot *slots; /* [method_count() + 1]; the last takes unknown methods */
     struct cq_tag on_shutdown;
+    struct loop_timer *goodbye;
     bool is_started, is_shut_down, is_idle;
     void (*drained)(void *arg);
     void *drained_arg;
@@ -98,7 +104,13 @@ static void on_idle(struct call_host *host)
     struct server *server = (struct server *)host;
 
     server->is_idle = true;
+    loop_timer_start(server->goodbye, GOODBYE_MS, 0);
     check_drained(server);
+}
+
+static void on_goodbye(void *arg)
+{
+    server_cut((struct server *)arg);
 }
 
 static void on_shutdown(struct cq_tag *tag, bool ok)
@@ -107,6 +119,7 @@ static void on_shutdown(struct cq_tag *tag, bool ok)
 
     (void)ok;
     server->is_shut_down = true;
+    loop_timer_stop(server->goodbye);
     check_drained(server);
 }
 
@@ -133,6 +146,7 @@ int server_new(struct cq *cq, struct rpc_ctx *ctx, struct server **ret_server,
                struct skrull_error *err)
 {
     struct server *server = calloc(1, sizeof(*server));
+    int code;
 
     if (server) {
         server->slots = calloc(method_count() + 1, sizeof(*server->slots));
@@ -140,6 +154,12 @@ int server_new(struct cq *cq, struct rpc_ctx *ctx, struct server **ret_server,
     if (!server || !server->slots) {
         free(server);
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "server: out of memory");
+    }
+    code = loop_timer_new(ctx->loop, on_goodbye, server, &server->goodbye, err);
+    if (code < 0) {
+        free(server->slots);
+        free(server);
+        return code;
     }
     server->host.cq = cq;
     server->host.ctx = ctx;
@@ -190,6 +210,14 @@ void server_drain(struct server *server, void (*drained)(void *arg), void *arg)
     tag_hand_over(&server->on_shutdown);
     grpc_server_shutdown_and_notify(server->host.core, cq_queue(server->host.cq),
                                     &server->on_shutdown);
+    if (server->is_idle) {
+        loop_timer_start(server->goodbye, GOODBYE_MS, 0);
+    }
+}
+
+bool server_has_calls(const struct server *server)
+{
+    return server->host.n_calls > 0;
 }
 
 void server_cut(struct server *server)
@@ -203,6 +231,7 @@ void server_free(struct server *server)
         return;
     }
     assert(!server->host.is_draining || (server->is_shut_down && server->is_idle));
+    loop_timer_free(server->goodbye);
     grpc_server_destroy(server->host.core);
     free(server->slots);
     free(server);

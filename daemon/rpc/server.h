@@ -30,12 +30,15 @@ int server_listen(struct server *server, const char *address, int *ret_port,
 int server_start(struct server *server, struct skrull_error *err);
 
 /*
- * Takes no more calls, closes the listeners, and calls drained(arg) once the last call has ended.
- * Streams must be ended by their owners.
+ * Takes no more calls, closes the listeners, and calls drained(arg) once the last call has ended
+ * and the connections are closed. Streams must be ended by their owners.
  */
 void server_drain(struct server *server, void (*drained)(void *arg), void *arg);
 
-/* While draining: cancels the calls that are left. */
+/* A call is answered, or a stream open. */
+bool server_has_calls(const struct server *server);
+
+/* While draining: cancels the calls that are left, and closes the connections. */
 void server_cut(struct server *server);
 
 /* A server that never started, or has drained. NULL is fine. */

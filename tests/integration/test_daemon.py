@@ -33,6 +33,15 @@ def plans_of(stream):
     return plans, end
 
 
+IDLE_CLIENT = """
+import sys, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
+print("idle", flush=True)
+sys.stdin.read()
+"""
+
+
 class Collected:
     """A stream read by a thread: messages arrive in a queue, then None; error holds how it ended."""
 
@@ -523,6 +532,23 @@ class Drain(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 8)
         self.assertIn("drain_timeout", daemon.log())
         del stuck
+
+    def test_idle_connections_do_not_hold_it_up(self):
+        # A client of gRPC that calls nothing reads nothing, not even a goodbye; one that is stopped no more so.
+        for timeout, is_stopped in (("30", False), ("30", True), ("1", True), ("0", True)):
+            with self.subTest(timeout=timeout, is_stopped=is_stopped), Daemon("--drain-timeout", timeout) as daemon:
+                client = subprocess.Popen(["/usr/bin/python3", "-c", IDLE_CLIENT, daemon.address],
+                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                self.addCleanup(client.communicate)
+                self.addCleanup(client.kill)
+                self.assertEqual(client.stdout.readline(), "idle\n")
+                if is_stopped:
+                    client.send_signal(signal.SIGSTOP)
+                start = time.monotonic()
+                self.assertEqual(daemon.stop(), 0, daemon.log())
+                self.assertLess(time.monotonic() - start, 3)
+                self.assertIn("draining", daemon.log())
+                self.assertNotIn("drain_timeout", daemon.log())
 
     def test_a_second_signal_stops_at_once(self):
         daemon = Daemon("--drain-timeout", "60").start()
