@@ -93,6 +93,11 @@ static void log_error(const char *event, const struct skrull_error *err)
     log_event(LOG_LEVEL_ERROR, event, LOG_TEXT("why", err->message));
 }
 
+static bool is_verbose(const struct daemon *daemon)
+{
+    return strcmp(daemon->config.log_level, "debug") == 0;
+}
+
 static void notify(const char *state)
 {
     struct skrull_error err = {0};
@@ -472,6 +477,7 @@ static void on_restored(void *arg)
         code = start_server(daemon, &daemon->err);
     }
     if (code == 0) {
+        grpc_log_show_errors(is_verbose(daemon));
         health_set_serving(daemon->ctx.health);
         notify("READY=1\nSTATUS=serving");
         return;
@@ -627,7 +633,7 @@ int main(int argc, char **argv)
     raise_descriptor_limit();
     limit_heaps();
     set_log(&daemon.config);
-    grpc_log_install(strcmp(daemon.config.log_level, "debug") == 0);
+    grpc_log_install(is_verbose(&daemon));
     server_library_init();
     run(&daemon);
     is_restarting = daemon.is_restarting;

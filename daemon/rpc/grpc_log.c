@@ -10,6 +10,9 @@
 
 #include "base/log.h"
 
+/* Above all that gRPC logs. */
+#define NOTHING ((gpr_log_severity)(GPR_LOG_SEVERITY_ERROR + 1))
+
 static void on_line(gpr_log_func_args *args)
 {
     const char *slash = strrchr(args->file, '/');
@@ -20,8 +23,13 @@ static void on_line(gpr_log_func_args *args)
               LOG_U64("line", (uint64_t)args->line), LOG_TEXT("message", args->message));
 }
 
-void grpc_log_install(int is_verbose)
+void grpc_log_install(bool is_verbose)
 {
     gpr_set_log_function(on_line);
+    gpr_set_log_verbosity(is_verbose ? GPR_LOG_SEVERITY_INFO : NOTHING);
+}
+
+void grpc_log_show_errors(bool is_verbose)
+{
     gpr_set_log_verbosity(is_verbose ? GPR_LOG_SEVERITY_INFO : GPR_LOG_SEVERITY_ERROR);
 }

@@ -600,6 +600,21 @@ class Addresses(unittest.TestCase):
             self.assertRegex(first.address, r"^127\.0\.0\.1:[1-9]\d*$")
             self.fails(Daemon(listen=first.address), "cannot listen")
             create(first, job("tcp"))
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([harness.SKRULLD, "--listen", first.address, "--state", f"sqlite:{folder}/db"],
+                                      capture_output=True, text=True, timeout=20, check=False)
+            self.assertEqual(done.returncode, 1)
+            # Why it failed, once; what never served has nothing to drain.
+            self.assertRegex(done.stderr, r"^\S+ \S+ start_failed .*cannot listen[^\n]*\n$")
+
+    def test_folders_are_made_for_the_default_state_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = os.path.join(folder, "not", "there")
+            done = subprocess.run([harness.SKRULLD, "--listen", "127.0.0.1:0", "--state", f"sqlite:{missing}/db"],
+                                  capture_output=True, text=True, timeout=20, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"the folder {missing} does not exist", done.stderr)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_a_socket_that_a_crash_left_is_taken_over(self):
         with Daemon() as daemon:
