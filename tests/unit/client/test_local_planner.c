@@ -181,7 +181,7 @@ static struct job *revised(const struct job *job, struct arena *arena)
         .job = &change, .mask = mask, .n_mask = 1, .from_step = 10};
     struct skrull_error err = {0};
     struct skrull_job *spec;
-    struct job *ret;
+    struct job *ret = NULL;
 
     if (revise_spec(arena, job_spec(job), &request, &spec, &err) ||
         job_revise(job, spec, &ret, &err)) {
