@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The same job and step have the same plan, to the byte, whoever makes it: skrullctl in its own process, the
-daemon asked for a whole plan or for ranks, the daemon's streams through libskrull, the daemon after a restart.
+daemon asked for a whole plan or for ranks, the daemon's streams through libskrull, the daemon after a restart,
+libskrull alone when the daemon has gone.
 Random jobs; SKRULL_SEED gives others, SKRULL_ROUNDS more."""
 import json
 import os
@@ -44,7 +45,7 @@ def random_job(rng, name, files):
            "data": [{"index": file, "overLength": rng.choice(("OVER_LENGTH_DROP", "OVER_LENGTH_TRUNCATE"))} for file in data],
            "order": rng.choice(("ORDER_SHUFFLE", "ORDER_SEQUENTIAL", "ORDER_SORTED")),
            "loss": rng.choice(("LOSS_TOKEN_MEAN", "LOSS_SEQUENCE_MEAN", "LOSS_NONE")),
-           "policy": rng.choice(("skrull", "round_robin", "uniform"))}
+           "policy": rng.choice(("skrull", "round_robin", "uniform", "joint"))}
     if rng.random() < 0.3:
         for dataset in job["data"]:
             dataset["weight"] = rng.choice((0.5, 1, 3))
@@ -102,6 +103,24 @@ class SamePlan(unittest.TestCase):
             self.assertEqual(content(streamed), content(made.ranks[rank]))
         return made.digest
 
+    def has_probed_rank(self, name):
+        """The probe is data rank 3 and takes 20 steps."""
+        job = self.daemon.planner().GetJob(stubs().planner.GetJobRequest(name=name), timeout=30)
+        return job.parallel.dp * job.parallel.cp > 3 and job.info.steps >= 20
+
+    def expect_same_without_a_daemon(self, name):
+        """20 plans of the daemon, then 19 of libskrull's own: client_probe compares them."""
+        probe = os.path.join(harness.BUILD, "tests", "integration", "client_probe")
+        process = subprocess.Popen([probe, "fallback", name, self.folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env=dict(os.environ, SKRULL_SERVER=self.daemon.address), text=True)
+        self.assertEqual(process.stdout.readline(), "next: ok\n")
+        self.daemon.close_channels()
+        self.daemon.kill()
+        said, _ = process.communicate("\n", timeout=60)
+        self.daemon.start()
+        self.assertIn("planning locally at step 1", said)
+        self.assertEqual(said.splitlines()[-1], "same=19")
+
     def test_every_way_to_a_plan_gives_the_same_bytes(self):
         print(f"SKRULL_SEED={SEED}, {ROUNDS} jobs", flush=True)
         rng = random.Random(SEED + 1)
@@ -123,6 +142,10 @@ class SamePlan(unittest.TestCase):
             plan = self.daemon.planner().GetPlan(stubs().planner.GetPlanRequest(job=name, step=step), timeout=30)
             self.assertEqual(plan.digest, digest, f"{name} step {step} after a restart")
         self.assertGreater(len(digests), ROUNDS)
+        large = [name for name in sorted({name for name, _ in digests}) if self.has_probed_rank(name)]
+        for name in large[:3]:
+            with self.subTest(fallback=name):
+                self.expect_same_without_a_daemon(name)
 
 
 if __name__ == "__main__":
