@@ -71,7 +71,7 @@ class Errors(unittest.TestCase):
                                ({"model__preset": "x"}, "job.model.preset"),
                                ({"order": 99}, "job.order")):
             self.check(self.planner.CreateJob, self.bad_job(**changes), Code.INVALID_ARGUMENT, "FIELD_INVALID", field)
-        self.check(self.planner.CreateJob, self.bad_job(policy="none"), Code.INVALID_ARGUMENT, "POLICY_UNKNOWN")
+        self.check(self.planner.CreateJob, self.bad_job(policy="none"), Code.INVALID_ARGUMENT, "POLICY_UNKNOWN", "job.policy")
 
     def test_indexes(self):
         def with_index(index, **changes):
