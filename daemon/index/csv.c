@@ -34,7 +34,7 @@ static const unsigned char *first_line(const struct index_source *source,
     while (at < end && (*at == '\r' || *at == '\n')) {
         at++;
     }
-    line_end = memchr(at, '\n', (size_t)(end - at));
+    line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
     *ret_end = line_end ? line_end : end;
     return at;
 }

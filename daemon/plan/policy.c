@@ -72,7 +72,7 @@ int policy_degrees(const struct skrull_planner_options *options, struct degrees 
     const struct policy *policy = NULL;
     const int rc = policy_find(options->policy, &policy, err);
 
-    if (rc) {
+    if (rc || !policy) {
         return rc;
     }
     return policy->sizes == POLICY_SIZES_ALL ? degrees_of_job(options, ret_degrees, err)

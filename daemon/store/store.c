@@ -46,7 +46,7 @@ static int find_ops(const char *url, const struct store_ops **ret_ops, const cha
 int store_make_folder(const char *url, struct skrull_error *err)
 {
     const struct store_ops *ops;
-    const char *place;
+    const char *place = NULL;
     int result = find_ops(url, &ops, &place, err);
 
     return result ? result : ops->make_folder(place, err);
@@ -55,7 +55,7 @@ int store_make_folder(const char *url, struct skrull_error *err)
 int store_open(const char *url, struct store **ret_store, struct skrull_error *err)
 {
     const struct store_ops *ops;
-    const char *place;
+    const char *place = NULL;
     int result = find_ops(url, &ops, &place, err);
 
     return result ? result : ops->open(place, ret_store, err);

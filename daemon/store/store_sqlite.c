@@ -454,9 +454,9 @@ static int give_progress(struct store_sqlite *self, sqlite3_stmt *statement, sto
 {
     _cleanup_(cleanup_free) struct store_range *ranges = NULL;
     struct store_progress progress;
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     uint64_t words[2];
-    size_t len, i;
+    size_t len = 0, i;
     int result = read_blob(self, statement, 1, &bytes, &len, err);
 
     if (result) {
