@@ -94,7 +94,7 @@ class Jobs(unittest.TestCase):
         assert cls.daemon.stop() == 0, cls.daemon.log()
 
     def test_create_get_delete(self):
-        made = create(self.daemon, job("cgd"))
+        made = create(self.daemon, job("cgd", policy=""))
         self.assertRegex(made.uid, "^[0-9a-f]{32}$")
         self.assertEqual(made.revision, 1)
         self.assertEqual(made.info.steps, 100)
