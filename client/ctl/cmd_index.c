@@ -14,7 +14,6 @@
 #include "ctl.h"
 #include "histogram.h"
 #include "index/index.h"
-#include "index/payload.h"
 #include "table.h"
 #include "terminal.h"
 

@@ -15,6 +15,10 @@
 #include <skrull/error.h>
 #include <skrull/types.h>
 
+/* The first bytes of a .skx. */
+#define SKX_MAGIC "SKRULLX" /* and its NUL: 8 bytes */
+#define SKX_MAGIC_SIZE 8
+
 struct length_index {
     const char *format; /* name in formats.def; static */
     const uint32_t

@@ -14,8 +14,6 @@
 #define SKX_HEADER_SIZE 64
 #define SKX_ALIGN 64
 #define SKX_VERSION 1u
-#define SKX_MAGIC "SKRULLX" /* and its NUL: 8 bytes */
-#define SKX_MAGIC_SIZE 8
 
 enum skx_flag { SKX_LOSS_TOKENS = 1, SKX_SCORES = 2 };
 #define SKX_KNOWN_FLAGS ((uint32_t)(SKX_LOSS_TOKENS | SKX_SCORES))
