@@ -8,15 +8,21 @@
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "comm.h"
 
+/* Tag of the last words of a rank that fails, and how long the others have to say them. */
+#define TAG_FAILURE 1000
+#define GRACE_MS 1000
+
 struct mpi_comm {
     struct skrull_comm comm;
     bool is_failed;
+    char last_words[SKRULL_ERROR_MESSAGE_SIZE];
 };
 
 /* Polls before it sleeps between them. */
@@ -97,6 +103,24 @@ static void give_way(uint32_t n_polls)
     }
 }
 
+/* Has another rank failed? ABORTED, with what it said. */
+static int check_failure(struct skrull_error *err)
+{
+    char words[SKRULL_ERROR_MESSAGE_SIZE] = "";
+    MPI_Status status;
+    int is_there = 0;
+
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAILURE, MPI_COMM_WORLD, &is_there, &status) !=
+            MPI_SUCCESS ||
+        !is_there ||
+        MPI_Recv(words, (int)sizeof(words), MPI_CHAR, status.MPI_SOURCE, TAG_FAILURE,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+        return 0;
+    }
+    words[sizeof(words) - 1] = '\0';
+    return skrull_error_set(err, SKRULL_ERR_ABORTED, "another rank gave up: %s", words);
+}
+
 static int mpi_wait(struct skrull_comm *comm, struct comm_transfer *transfers, size_t n,
                     struct skrull_error *err)
 {
@@ -114,6 +138,10 @@ static int mpi_wait(struct skrull_comm *comm, struct comm_transfer *transfers, s
             i++;
             continue;
         }
+        rc = n_polls % 16 == 15 ? check_failure(err) : 0;
+        if (rc < 0) {
+            return rc;
+        }
         if (comm_now_ns() > deadline) {
             return skrull_error_set(err, SKRULL_ERR_DEADLINE_EXCEEDED,
                                     "data rank %" PRIu32 " waited %" PRId64
@@ -130,17 +158,45 @@ static struct mpi_comm *mpi_comm_of(struct skrull_comm *comm)
     return (struct mpi_comm *)(void *)comm;
 }
 
-/* The abort comes when the exchange is freed: until then this rank can say why, since MPI_Abort
- * does not return. The others wait that long. */
+/* Short messages leave at once, whether they are received or not. The abort comes when the exchange
+ * is freed: until then this rank can say why, since MPI_Abort does not return. */
 static void mpi_fail(struct skrull_comm *comm, const struct skrull_error *why)
 {
-    (void)why;
-    mpi_comm_of(comm)->is_failed = true;
+    struct mpi_comm *mpi = mpi_comm_of(comm);
+
+    if (mpi->is_failed) {
+        return;
+    }
+    mpi->is_failed = true;
+    (void)snprintf(mpi->last_words, sizeof(mpi->last_words), "%s",
+                   why ? why->message : "it did not say why");
+    for (uint32_t r = 0; r < comm->size; r++) {
+        MPI_Request request;
+
+        if (r != comm->rank &&
+            MPI_Isend(mpi->last_words, (int)sizeof(mpi->last_words), MPI_CHAR, (int)r, TAG_FAILURE,
+                      MPI_COMM_WORLD, &request) == MPI_SUCCESS) {
+            (void)MPI_Request_free(&request);
+        }
+    }
+}
+
+/* MPI moves messages only while it is called. */
+static void linger(void)
+{
+    int64_t until = comm_now_ns() + INT64_C(1000000) * GRACE_MS;
+    int is_there;
+
+    while (comm_now_ns() < until) {
+        (void)MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAILURE, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+        give_way(EAGER_POLLS);
+    }
 }
 
 static void mpi_free(struct skrull_comm *comm)
 {
     if (mpi_comm_of(comm)->is_failed) {
+        linger();
         (void)MPI_Abort(MPI_COMM_WORLD, 1);
     }
     (void)MPI_Finalize();

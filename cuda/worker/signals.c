@@ -30,6 +30,12 @@ static void on_alarm(int signal_number)
         "--exchange-timeout-ms\n");
 }
 
+static void silent_end(int signal_number)
+{
+    (void)signal_number;
+    _exit(1);
+}
+
 static void handle(int signal_number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
@@ -44,13 +50,25 @@ void signals_catch(void)
     handle(SIGALRM, on_alarm);
 }
 
-void signals_said(void)
+/* Only where they are caught. */
+static void handle_both(void (*handler)(int))
 {
     struct sigaction now;
 
-    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == on_end) {
-        handle(SIGTERM, SIG_IGN);
+    if (sigaction(SIGALRM, NULL, &now) == 0 && now.sa_handler != SIG_DFL) {
+        handle(SIGTERM, handler);
+        handle(SIGALRM, handler == SIG_DFL ? silent_end : handler);
     }
+}
+
+void signals_saying(void)
+{
+    handle_both(SIG_IGN);
+}
+
+void signals_said(void)
+{
+    handle_both(SIG_DFL);
 }
 
 void signals_alarm(uint64_t ms)

@@ -6,7 +6,9 @@
 /* SIGTERM, by which launchers end the ranks that are left, and the alarm below say so and end. */
 void signals_catch(void);
 
-/* This rank says why it ends and is about to: a SIGTERM that was to be caught adds nothing now. */
+/* Around a message that says why this rank ends: what was to be caught adds nothing to it;
+ * afterwards it ends the process silently. */
+void signals_saying(void);
 void signals_said(void);
 
 /* Ends the process with a message unless it is called again in time; 0: no alarm. */

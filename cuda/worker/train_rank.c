@@ -191,7 +191,7 @@ static void run_with(struct train_rank *rank, train_fn train)
     }
     if (rc < 0 && rank->comm) {
         skrull_comm_fail(rank->comm, &err);
-        (void)skrull_error_prefix(&err, rc, "data rank %" PRIu32, rank->data_rank);
+        (void)skrull_error_prefix(&err, rc, "on data rank %" PRIu32, rank->data_rank);
     }
     tokens_free(tokens);
     rank->status = rc < 0 ? worker_exit_of(&err) : WORKER_DONE;

@@ -12,8 +12,9 @@
 
 enum worker_exit worker_exit_of(const struct skrull_error *err)
 {
-    signals_said();
+    signals_saying();
     (void)fprintf(stderr, "skrull-worker: %s\n", err->message);
+    signals_said();
     if (err->code == SKRULL_ERR_UNAVAILABLE) {
         return WORKER_UNREACHABLE;
     }

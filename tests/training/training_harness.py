@@ -17,7 +17,11 @@ SECONDS = 120  # of one run, on a loaded machine
 # Open MPI as any user, more ranks than cores, none of them bound.
 MPI_ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-           "OMPI_MCA_btl_base_warn_component_unused": "0"}
+           "OMPI_MCA_btl_base_warn_component_unused": "0",
+           # By default mpirun may kill ranks before they have seen its SIGTERM.
+           "OMPI_MCA_odls_base_sigkill_timeout": "4",
+           # Reading from another process fails where that has died, with noise from inside MPI.
+           "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
 
 def write_lengths(path):
