@@ -555,6 +555,8 @@ class Drain(unittest.TestCase):
         big = job("d", policy="uniform")
         setattr(big.batch, "global", 4096)
         create(daemon, big)
+        # Once the first plan is made, the stream is stuck within the second, also where planning is slow.
+        daemon.planner().GetPlan(stubs().planner.GetPlanRequest(job="d", step=0, data_ranks=[0]), timeout=60)
         channel = daemon.channel(**{"grpc.http2.bdp_probe": 0, "grpc.http2.lookahead_bytes": 1024})
         stuck = daemon.planner(channel).StreamPlans(stream_request("d", 0))
         time.sleep(1)
