@@ -65,14 +65,21 @@ static void set_options(struct skrull_stream *stream, const struct skrull_stream
     }
 }
 
-/* The reader gets no signals: they are the program's. */
+/*
+ * The reader gets no signals: they are the program's. But for its own faults, which the kernel does
+ * not hold back: one that is blocked ends the process, past the handler of map_guard_install.
+ */
 static int start_reader(struct skrull_stream *stream, struct skrull_error *err)
 {
-    sigset_t all, before;
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    sigset_t others, before;
     int r;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    (void)sigfillset(&others);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        (void)sigdelset(&others, faults[i]);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &others, &before);
     r = pthread_create(&stream->reader, NULL, stream_reader_run, stream);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r) {

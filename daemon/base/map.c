@@ -132,9 +132,10 @@ int map_open(int fd, const char *path, size_t size, const void **ret_bytes,
 void map_close(const void *bytes, size_t size)
 {
     if (bytes) {
+        /* In this order: once it is unmapped, the next map_open may get the same address. */
+        release(slot_at((uintptr_t)bytes));
         /* munmap's parameter is not const, though it writes nothing. */
         (void)munmap((void *)(uintptr_t)bytes, size);
-        release(slot_at((uintptr_t)bytes));
     }
 }
 

@@ -189,7 +189,11 @@ int job_check_plan(const struct job *job, const struct skrull_plan *plan,
         add_fault(&faults, "step %" PRIu64 " is past the job's %" PRIu64 " steps", plan->step,
                   steps);
     }
-    return faults.n ? PLAN_CHECK_UNSOUND : 0;
+    if (faults.n) {
+        result = job_check_unchanged(job, err); /* perhaps the plan is right and the index is not */
+        return result ? result : PLAN_CHECK_UNSOUND;
+    }
+    return 0;
 }
 
 int job_check_plan_unseen(const struct skrull_job *spec, const struct skrull_plan *plan,
