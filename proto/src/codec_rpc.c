@@ -14,39 +14,13 @@
 #include "ckd.h"
 #include "codec_job.h"
 #include "codec_plan.h"
+#include "codec_rpc_message.h"
 #include "codec_wire.h"
-
-#define MAX_NAME 63
-#define MAX_HEX 32
-#define MAX_TOKEN 128 /* request ids, page tokens */
 
 /* What a plan's message may take when it is unpacked. A real one takes some 5 bytes a byte of the
  * wire, the densest (nothing but empty segments) some 80. */
 #define PLAN_MEMORY_PER_BYTE ((size_t)96)
 #define PLAN_MEMORY_BASE ((size_t)1 << 16)
-
-static int no_memory(struct skrull_error *err)
-{
-    return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "message: out of memory");
-}
-
-static int pack(struct arena *arena, const ProtobufCMessage *message, struct rpc_bytes *ret,
-                struct skrull_error *err)
-{
-    uint8_t *data;
-    int r;
-
-    r = codec_wire_encode(arena, message, &data, &ret->len, err);
-    if (!r) {
-        ret->data = data;
-    }
-    return r;
-}
-
-/* Decodes into `message`, a `Skrull__V1__X *`, by the descriptor of X. */
-#define UNPACK(arena, name, bytes, message, err)                                                   \
-    codec_wire_decode((arena), &name##__descriptor, (bytes).data, (bytes).len,                     \
-                      (ProtobufCMessage **)&(message), (err))
 
 int codec_create_job_request_pack(struct arena *arena, const struct rpc_create_job *value,
                                   struct rpc_bytes *ret, struct skrull_error *err)
@@ -60,7 +34,7 @@ int codec_create_job_request_pack(struct arena *arena, const struct rpc_create_j
         return r;
     }
     message.request_id = codec_wire_borrow(value->request_id);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_create_job_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -70,13 +44,8 @@ int codec_create_job_request_unpack(struct arena *arena, struct rpc_bytes bytes,
     struct skrull_job *job;
     int r;
 
-    r = UNPACK(arena, skrull__v1__create_job_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("request_id", message->request_id, MAX_TOKEN, err);
-    }
-    if (!r && !message->job) {
-        r = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "job: is required");
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__create_job_request, bytes, message, err);
+    r = r ? r : codec_rpc_require("job", message->job, err);
     if (!r) {
         r = codec_job_decode(arena, message->job, &job, err);
     }
@@ -93,7 +62,7 @@ int codec_get_job_request_pack(struct arena *arena, const struct rpc_name *value
 
     skrull__v1__get_job_request__init(&message);
     message.name = codec_wire_borrow(value->name);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_get_job_request_unpack(struct arena *arena, struct rpc_bytes bytes, struct rpc_name *ret,
@@ -102,10 +71,7 @@ int codec_get_job_request_unpack(struct arena *arena, struct rpc_bytes bytes, st
     Skrull__V1__GetJobRequest *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__get_job_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("name", message->name, MAX_NAME, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__get_job_request, bytes, message, err);
     if (!r) {
         ret->name = message->name;
     }
@@ -119,7 +85,7 @@ int codec_delete_job_request_pack(struct arena *arena, const struct rpc_name *va
 
     skrull__v1__delete_job_request__init(&message);
     message.name = codec_wire_borrow(value->name);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_delete_job_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -128,10 +94,7 @@ int codec_delete_job_request_unpack(struct arena *arena, struct rpc_bytes bytes,
     Skrull__V1__DeleteJobRequest *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__delete_job_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("name", message->name, MAX_NAME, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__delete_job_request, bytes, message, err);
     if (!r) {
         ret->name = message->name;
     }
@@ -146,7 +109,7 @@ int codec_list_jobs_request_pack(struct arena *arena, const struct rpc_list_jobs
     skrull__v1__list_jobs_request__init(&message);
     message.page_size = value->page_size;
     message.page_token = codec_wire_borrow(value->page_token);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_list_jobs_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -155,10 +118,7 @@ int codec_list_jobs_request_unpack(struct arena *arena, struct rpc_bytes bytes,
     Skrull__V1__ListJobsRequest *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__list_jobs_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("page_token", message->page_token, MAX_TOKEN, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__list_jobs_request, bytes, message, err);
     if (!r) {
         *ret = (struct rpc_list_jobs){.page_size = message->page_size,
                                       .page_token = message->page_token};
@@ -175,7 +135,7 @@ int codec_list_jobs_response_pack(struct arena *arena, const struct rpc_job_page
     skrull__v1__list_jobs_response__init(&message);
     message.jobs = ARENA_ARRAY(arena, Skrull__V1__Job *, value->n_jobs);
     if (!message.jobs) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < value->n_jobs; i++) {
         r = codec_job_encode(arena, value->jobs[i], &message.jobs[i], err);
@@ -185,7 +145,7 @@ int codec_list_jobs_response_pack(struct arena *arena, const struct rpc_job_page
     }
     message.n_jobs = value->n_jobs;
     message.next_page_token = codec_wire_borrow(value->next_page_token);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_list_jobs_response_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -195,19 +155,13 @@ int codec_list_jobs_response_unpack(struct arena *arena, struct rpc_bytes bytes,
     struct skrull_job **jobs;
     int r;
 
-    r = UNPACK(arena, skrull__v1__list_jobs_response, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("next_page_token", message->next_page_token, MAX_TOKEN, err);
-    }
-    if (!r) {
-        r = codec_wire_check_count("jobs", message->n_jobs, RPC_MAX_ENTRIES, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__list_jobs_response, bytes, message, err);
     if (r) {
         return r;
     }
     jobs = ARENA_ARRAY(arena, struct skrull_job *, message->n_jobs);
     if (!jobs) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < message->n_jobs; i++) {
         r = codec_job_decode(arena, message->jobs[i], &jobs[i], err);
@@ -230,7 +184,7 @@ int codec_get_plan_request_pack(struct arena *arena, const struct rpc_get_plan *
     message.step = value->step;
     message.data_ranks = value->data_ranks;
     message.n_data_ranks = value->n_data_ranks;
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_get_plan_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -239,13 +193,7 @@ int codec_get_plan_request_unpack(struct arena *arena, struct rpc_bytes bytes,
     Skrull__V1__GetPlanRequest *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__get_plan_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("job", message->job, MAX_NAME, err);
-    }
-    if (!r) {
-        r = codec_wire_check_count("data_ranks", message->n_data_ranks, RPC_MAX_ENTRIES, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__get_plan_request, bytes, message, err);
     if (!r) {
         *ret = (struct rpc_get_plan){.job = message->job,
                                      .step = message->step,
@@ -268,7 +216,7 @@ int codec_stream_plans_request_pack(struct arena *arena, const struct rpc_stream
     message.count = value->count;
     message.window = value->window;
     message.resume_digest = codec_wire_borrow(value->resume_digest);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_stream_plans_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -277,16 +225,7 @@ int codec_stream_plans_request_unpack(struct arena *arena, struct rpc_bytes byte
     Skrull__V1__StreamPlansRequest *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__stream_plans_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("job", message->job, MAX_NAME, err);
-    }
-    if (!r) {
-        r = codec_wire_check_text("uid", message->uid, MAX_HEX, err);
-    }
-    if (!r) {
-        r = codec_wire_check_text("resume_digest", message->resume_digest, MAX_HEX, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__stream_plans_request, bytes, message, err);
     if (!r) {
         *ret = (struct rpc_stream_plans){.job = message->job,
                                          .uid = message->uid,
@@ -309,7 +248,7 @@ int codec_stream_plan_pack(const struct skrull_plan *plan, size_t i_rank, uint8_
     int r;
 
     if (!arena) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     skrull__v1__stream_plans_response__init(&message);
     message.event_case = SKRULL__V1__STREAM_PLANS_RESPONSE__EVENT_PLAN;
@@ -320,7 +259,7 @@ int codec_stream_plan_pack(const struct skrull_plan *plan, size_t i_rank, uint8_
     len = skrull__v1__stream_plans_response__get_packed_size(&message);
     bytes = malloc(len);
     if (!bytes) {
-        r = no_memory(err);
+        r = codec_rpc_no_memory(err);
         goto out;
     }
     *ret_len = skrull__v1__stream_plans_response__pack(&message, bytes);
@@ -340,7 +279,7 @@ int codec_stream_heartbeat_pack(struct arena *arena, struct rpc_bytes *ret,
     skrull__v1__stream_plans_response__init(&message);
     message.event_case = SKRULL__V1__STREAM_PLANS_RESPONSE__EVENT_HEARTBEAT;
     message.heartbeat = &heartbeat;
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_stream_end_pack(struct arena *arena, enum rpc_end_reason reason, uint64_t next_step,
@@ -355,7 +294,7 @@ int codec_stream_end_pack(struct arena *arena, enum rpc_end_reason reason, uint6
     skrull__v1__stream_plans_response__init(&message);
     message.event_case = SKRULL__V1__STREAM_PLANS_RESPONSE__EVENT_END;
     message.end = &end;
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 static int decode_end(const Skrull__V1__StreamEnd *message, struct rpc_stream_event *ret,
@@ -380,7 +319,7 @@ int codec_stream_event_unpack(struct arena *arena, struct rpc_bytes bytes,
     struct skrull_plan *plan;
     int r;
 
-    r = UNPACK(arena, skrull__v1__stream_plans_response, bytes, message, err);
+    r = CODEC_RPC_DECODE(arena, skrull__v1__stream_plans_response, bytes, message, err);
     if (r) {
         return r;
     }
@@ -411,7 +350,7 @@ int codec_plan_pack(struct arena *arena, const struct skrull_plan *plan, const u
     int r;
 
     r = codec_plan_encode(arena, plan, ranks, n_ranks, &message, err);
-    return r ? r : pack(arena, &message->base, ret, err);
+    return r ? r : codec_rpc_encode(arena, &message->base, ret, err);
 }
 
 int codec_plan_unpack(struct rpc_bytes bytes, struct skrull_plan **ret_plan,
@@ -428,9 +367,9 @@ int codec_plan_unpack(struct rpc_bytes bytes, struct skrull_plan **ret_plan,
     }
     arena = arena_new(budget);
     if (!arena) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
-    r = UNPACK(arena, skrull__v1__plan, bytes, message, err);
+    r = CODEC_RPC_DECODE(arena, skrull__v1__plan, bytes, message, err);
     if (!r) {
         r = codec_plan_decode(message, ret_plan, err);
     }

@@ -8,13 +8,13 @@
 
 #include "arena.h"
 #include "codec_job.h"
+#include "codec_rpc_message.h"
 #include "codec_wire.h"
 
 int codec_plan_batch_request_pack(struct arena *arena, const struct rpc_plan_batch *value,
                                   struct rpc_bytes *ret, struct skrull_error *err)
 {
     Skrull__V1__PlanBatchRequest message;
-    uint8_t *data;
     int r;
 
     skrull__v1__plan_batch_request__init(&message);
@@ -28,11 +28,7 @@ int codec_plan_batch_request_pack(struct arena *arena, const struct rpc_plan_bat
     message.n_loss_tokens = value->n_loss_tokens;
     message.data_ranks = value->data_ranks;
     message.n_data_ranks = value->n_data_ranks;
-    r = codec_wire_encode(arena, &message.base, &data, &ret->len, err);
-    if (!r) {
-        ret->data = data;
-    }
-    return r;
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_plan_batch_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -40,21 +36,9 @@ int codec_plan_batch_request_unpack(struct arena *arena, struct rpc_bytes bytes,
 {
     Skrull__V1__PlanBatchRequest *message;
     struct skrull_job *job;
-    int r = codec_wire_decode(arena, &skrull__v1__plan_batch_request__descriptor, bytes.data,
-                              bytes.len, (ProtobufCMessage **)&message, err);
+    int r = CODEC_RPC_DECODE(arena, skrull__v1__plan_batch_request, bytes, message, err);
 
-    if (!r && !message->job) {
-        r = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "job: is required");
-    }
-    if (!r) {
-        r = codec_wire_check_count("lengths", message->n_lengths, RPC_MAX_LENGTHS, err);
-    }
-    if (!r) {
-        r = codec_wire_check_count("loss_tokens", message->n_loss_tokens, RPC_MAX_LENGTHS, err);
-    }
-    if (!r) {
-        r = codec_wire_check_count("data_ranks", message->n_data_ranks, RPC_MAX_ENTRIES, err);
-    }
+    r = r ? r : codec_rpc_require("job", message->job, err);
     if (!r) {
         r = codec_job_decode(arena, message->job, &job, err);
     }

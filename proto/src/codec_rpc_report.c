@@ -9,35 +9,8 @@
 #include "skrull/v1/planner.pb-c.h"
 
 #include "arena.h"
+#include "codec_rpc_message.h"
 #include "codec_wire.h"
-
-#define MAX_NAME 63
-#define MAX_HEX 32
-#define MAX_TOKEN 128 /* names of services */
-#define MAX_PATH 4096
-
-static int no_memory(struct skrull_error *err)
-{
-    return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "message: out of memory");
-}
-
-static int pack(struct arena *arena, const ProtobufCMessage *message, struct rpc_bytes *ret,
-                struct skrull_error *err)
-{
-    uint8_t *data;
-    int r;
-
-    r = codec_wire_encode(arena, message, &data, &ret->len, err);
-    if (!r) {
-        ret->data = data;
-    }
-    return r;
-}
-
-/* Decodes into `message`, a `Skrull__V1__X *`, by the descriptor of X. */
-#define UNPACK(arena, name, bytes, message, err)                                                   \
-    codec_wire_decode((arena), &name##__descriptor, (bytes).data, (bytes).len,                     \
-                      (ProtobufCMessage **)&(message), (err))
 
 /* Times of `report` to a message that has room for them in `arena`. */
 static int encode_report(struct arena *arena, const struct rpc_step_report *report,
@@ -77,36 +50,32 @@ int codec_report_steps_request_pack(struct arena *arena, const struct rpc_report
     skrull__v1__report_steps_request__init(&message);
     message.reports = ARENA_ARRAY(arena, Skrull__V1__StepReport *, value->n_reports);
     if (!reports || !message.reports) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < value->n_reports; i++) {
         if (encode_report(arena, &value->reports[i], &reports[i])) {
-            return no_memory(err);
+            return codec_rpc_no_memory(err);
         }
         message.reports[i] = &reports[i];
     }
     message.n_reports = value->n_reports;
     message.job = codec_wire_borrow(value->job);
     message.uid = codec_wire_borrow(value->uid);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 static int decode_report(struct arena *arena, const Skrull__V1__StepReport *message,
                          struct rpc_step_report *ret, struct skrull_error *err)
 {
     struct rpc_micro_batch_times *times;
-    int r;
+    int r = codec_rpc_check(&message->base, err);
 
-    r = codec_wire_check_text("digest", message->digest, MAX_HEX, err);
-    if (!r) {
-        r = codec_wire_check_count("micro_batches", message->n_micro_batches, RPC_MAX_ENTRIES, err);
-    }
     if (r) {
         return r;
     }
     times = ARENA_ARRAY(arena, struct rpc_micro_batch_times, message->n_micro_batches);
     if (!times) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < message->n_micro_batches; i++) {
         const Skrull__V1__MicroBatchTimes *from = message->micro_batches[i];
@@ -133,22 +102,13 @@ int codec_report_steps_request_unpack(struct arena *arena, struct rpc_bytes byte
     struct rpc_step_report *reports;
     int r;
 
-    r = UNPACK(arena, skrull__v1__report_steps_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("job", message->job, MAX_NAME, err);
-    }
-    if (!r) {
-        r = codec_wire_check_text("uid", message->uid, MAX_HEX, err);
-    }
-    if (!r) {
-        r = codec_wire_check_count("reports", message->n_reports, RPC_MAX_ENTRIES, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__report_steps_request, bytes, message, err);
     if (r) {
         return r;
     }
     reports = ARENA_ARRAY(arena, struct rpc_step_report, message->n_reports);
     if (!reports) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < message->n_reports; i++) {
         r = decode_report(arena, message->reports[i], &reports[i], err);
@@ -170,7 +130,7 @@ int codec_report_steps_response_pack(struct arena *arena, const uint64_t *value,
 
     skrull__v1__report_steps_response__init(&message);
     message.next_step = *value;
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_report_steps_response_unpack(struct arena *arena, struct rpc_bytes bytes, uint64_t *ret,
@@ -179,7 +139,7 @@ int codec_report_steps_response_unpack(struct arena *arena, struct rpc_bytes byt
     Skrull__V1__ReportStepsResponse *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__report_steps_response, bytes, message, err);
+    r = CODEC_RPC_DECODE(arena, skrull__v1__report_steps_response, bytes, message, err);
     if (!r) {
         *ret = message->next_step;
     }
@@ -194,7 +154,7 @@ int codec_describe_index_request_pack(struct arena *arena, const struct rpc_desc
     skrull__v1__describe_index_request__init(&message);
     message.path = codec_wire_borrow(value->path);
     message.format = codec_wire_borrow(value->format);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_describe_index_request_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -203,13 +163,7 @@ int codec_describe_index_request_unpack(struct arena *arena, struct rpc_bytes by
     Skrull__V1__DescribeIndexRequest *message;
     int r;
 
-    r = UNPACK(arena, skrull__v1__describe_index_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("path", message->path, MAX_PATH, err);
-    }
-    if (!r) {
-        r = codec_wire_check_text("format", message->format, MAX_NAME, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__describe_index_request, bytes, message, err);
     if (!r) {
         *ret = (struct rpc_describe_index){.path = message->path, .format = message->format};
     }
@@ -225,7 +179,7 @@ int codec_index_stats_pack(struct arena *arena, const struct rpc_index_stats *va
     skrull__v1__index_stats__init(&message);
     message.histogram = ARENA_ARRAY(arena, Skrull__V1__HistogramBin *, value->n_bins);
     if (!bins || !message.histogram) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < value->n_bins; i++) {
         skrull__v1__histogram_bin__init(&bins[i]);
@@ -245,7 +199,7 @@ int codec_index_stats_pack(struct arena *arena, const struct rpc_index_stats *va
     message.p90 = value->p90;
     message.p99 = value->p99;
     message.p999 = value->p999;
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_index_stats_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -255,13 +209,7 @@ int codec_index_stats_unpack(struct arena *arena, struct rpc_bytes bytes,
     struct rpc_index_stats stats;
     int r;
 
-    r = UNPACK(arena, skrull__v1__index_stats, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("format", message->format, MAX_NAME, err);
-    }
-    if (!r) {
-        r = codec_wire_check_count("histogram", message->n_histogram, RPC_MAX_ENTRIES, err);
-    }
+    r = CODEC_RPC_DECODE(arena, skrull__v1__index_stats, bytes, message, err);
     if (r) {
         return r;
     }
@@ -279,7 +227,7 @@ int codec_index_stats_unpack(struct arena *arena, struct rpc_bytes bytes,
                                      .n_bins = message->n_histogram};
     stats.bins = arena_alloc(arena, stats.n_bins, sizeof(*stats.bins));
     if (!stats.bins) {
-        return no_memory(err);
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < stats.n_bins; i++) {
         stats.bins[i].upper = message->histogram[i]->upper;
@@ -289,14 +237,14 @@ int codec_index_stats_unpack(struct arena *arena, struct rpc_bytes bytes,
     return 0;
 }
 
-int codec_health_check_request_pack(struct arena *arena, const char *const *value, struct rpc_bytes *ret,
-                                    struct skrull_error *err)
+int codec_health_check_request_pack(struct arena *arena, const char *const *value,
+                                    struct rpc_bytes *ret, struct skrull_error *err)
 {
     Grpc__Health__V1__HealthCheckRequest message;
 
     grpc__health__v1__health_check_request__init(&message);
     message.service = codec_wire_borrow(*value);
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_health_check_request_unpack(struct arena *arena, struct rpc_bytes bytes, const char **ret,
@@ -305,10 +253,7 @@ int codec_health_check_request_unpack(struct arena *arena, struct rpc_bytes byte
     Grpc__Health__V1__HealthCheckRequest *message;
     int r;
 
-    r = UNPACK(arena, grpc__health__v1__health_check_request, bytes, message, err);
-    if (!r) {
-        r = codec_wire_check_text("service", message->service, MAX_TOKEN, err);
-    }
+    r = CODEC_RPC_DECODE(arena, grpc__health__v1__health_check_request, bytes, message, err);
     if (!r) {
         *ret = message->service;
     }
@@ -322,7 +267,7 @@ int codec_health_check_response_pack(struct arena *arena, const enum rpc_health 
 
     grpc__health__v1__health_check_response__init(&message);
     message.status = (Grpc__Health__V1__HealthCheckResponse__ServingStatus)*value;
-    return pack(arena, &message.base, ret, err);
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 int codec_health_check_response_unpack(struct arena *arena, struct rpc_bytes bytes,
@@ -331,7 +276,7 @@ int codec_health_check_response_unpack(struct arena *arena, struct rpc_bytes byt
     Grpc__Health__V1__HealthCheckResponse *message;
     int r;
 
-    r = UNPACK(arena, grpc__health__v1__health_check_response, bytes, message, err);
+    r = CODEC_RPC_DECODE(arena, grpc__health__v1__health_check_response, bytes, message, err);
     if (!r) {
         /* A status of a later version of the service says no more than "not known". */
         *ret = (unsigned)message->status <= RPC_HEALTH_SERVICE_UNKNOWN

@@ -11,6 +11,7 @@
 
 #include "arena.h"
 #include "codec_job.h"
+#include "codec_rpc_message.h"
 #include "codec_wire.h"
 
 int codec_update_job_request_pack(struct arena *arena, const struct rpc_update_job *value,
@@ -18,7 +19,6 @@ int codec_update_job_request_pack(struct arena *arena, const struct rpc_update_j
 {
     Skrull__V1__UpdateJobRequest message;
     Google__Protobuf__FieldMask mask;
-    uint8_t *data;
     int r;
 
     skrull__v1__update_job_request__init(&message);
@@ -29,7 +29,7 @@ int codec_update_job_request_pack(struct arena *arena, const struct rpc_update_j
     }
     mask.paths = ARENA_ARRAY(arena, char *, value->n_mask);
     if (!mask.paths) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "message: out of memory");
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; i < value->n_mask; i++) {
         mask.paths[i] = codec_wire_borrow(value->mask[i]);
@@ -38,11 +38,7 @@ int codec_update_job_request_pack(struct arena *arena, const struct rpc_update_j
     message.update_mask = value->n_mask ? &mask : NULL;
     message.expected_revision = value->expected_revision;
     message.from_step = value->from_step;
-    r = codec_wire_encode(arena, &message.base, &data, &ret->len, err);
-    if (!r) {
-        ret->data = data;
-    }
-    return r;
+    return codec_rpc_encode(arena, &message.base, ret, err);
 }
 
 static int decode_mask(struct arena *arena, const Google__Protobuf__FieldMask *message,
@@ -56,7 +52,7 @@ static int decode_mask(struct arena *arena, const Google__Protobuf__FieldMask *m
     }
     mask = ARENA_ARRAY(arena, const char *, message->n_paths);
     if (!mask) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "message: out of memory");
+        return codec_rpc_no_memory(err);
     }
     for (size_t i = 0; r == 0 && i < message->n_paths; i++) {
         char field[48];
@@ -75,12 +71,9 @@ int codec_update_job_request_unpack(struct arena *arena, struct rpc_bytes bytes,
 {
     Skrull__V1__UpdateJobRequest *message;
     struct rpc_update_job update = {0};
-    int r = codec_wire_decode(arena, &skrull__v1__update_job_request__descriptor, bytes.data,
-                              bytes.len, (ProtobufCMessage **)&message, err);
+    int r = CODEC_RPC_DECODE(arena, skrull__v1__update_job_request, bytes, message, err);
 
-    if (!r && !message->job) {
-        r = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "job: is required");
-    }
+    r = r ? r : codec_rpc_require("job", message->job, err);
     if (!r) {
         r = codec_job_decode(arena, message->job, &update.job, err);
     }

@@ -372,6 +372,33 @@ static void test_get_plan_request__long_list(void **state)
     free(data);
 }
 
+/* One report of so many empty times of micro-batches. */
+static void test_report_steps_request__long_list(void **state)
+{
+    const size_t n = RPC_MAX_ENTRIES + 1, len = 2 * n;
+    uint8_t *data = calloc(1, 4 + len);
+    struct arena *arena = arena_new((size_t)1 << 30);
+    struct rpc_report_steps value;
+    struct skrull_error err;
+
+    (void)state;
+    assert_non_null(data);
+    data[0] = 3 << 3 | 2; /* reports */
+    for (size_t i = 0; i < 3; i++) {
+        data[1 + i] = (uint8_t)((len >> 7 * i & 0x7f) | (i < 2 ? 0x80 : 0));
+    }
+    for (size_t i = 0; i < n; i++) {
+        data[4 + 2 * i] = 6 << 3 | 2; /* micro_batches */
+    }
+    assert_int_equal(codec_report_steps_request_unpack(arena, (struct rpc_bytes){data, 4 + len},
+                                                       &value, &err),
+                     SKRULL_ERR_INVALID_ARGUMENT);
+    assert_string_equal(err.message,
+                        "reports[0]: micro_batches: 65537 entries, at most 65536 are allowed");
+    arena_free(arena);
+    free(data);
+}
+
 /* A million jobs in one reply, each of two bytes: no such page is taken, whatever the memory. */
 static void test_list_jobs_response__a_million_jobs(void **state)
 {
@@ -584,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_list_jobs_response__round_trip),
         cmocka_unit_test(test_get_plan_request__round_trip),
         cmocka_unit_test(test_get_plan_request__long_list),
+        cmocka_unit_test(test_report_steps_request__long_list),
         cmocka_unit_test(test_list_jobs_response__a_million_jobs),
         cmocka_unit_test(test_stream_plans_request__round_trip),
         cmocka_unit_test(test_report_steps__round_trip),
