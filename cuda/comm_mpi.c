@@ -15,15 +15,24 @@
 
 #include "comm.h"
 
-/* Tag of the last words of a rank that fails, and how long the others have to say them. */
+/* Tag of the last words of a rank that fails, and how long the others have to say them. Those who
+ * were told leave the abort to who told them: at each process that ends, mpirun, which ends all
+ * ranks then, goes from SIGTERM on to SIGKILL, and one that computes may not have spoken yet. */
 #define TAG_FAILURE 1000
 #define GRACE_MS 1000
+#define GRACE_TOLD_MS 4000
 
 struct mpi_comm {
     struct skrull_comm comm;
     bool is_failed;
+    bool is_told; /* by another rank that fails */
     char last_words[SKRULL_ERROR_MESSAGE_SIZE];
 };
+
+static struct mpi_comm *mpi_comm_of(struct skrull_comm *comm)
+{
+    return (struct mpi_comm *)(void *)comm;
+}
 
 /* Polls before it sleeps between them. */
 #define EAGER_POLLS 200
@@ -104,7 +113,7 @@ static void give_way(uint32_t n_polls)
 }
 
 /* Has another rank failed? ABORTED, with what it said. */
-static int check_failure(struct skrull_error *err)
+static int check_failure(struct mpi_comm *mpi, struct skrull_error *err)
 {
     char words[SKRULL_ERROR_MESSAGE_SIZE] = "";
     MPI_Status status;
@@ -118,6 +127,7 @@ static int check_failure(struct skrull_error *err)
         return 0;
     }
     words[sizeof(words) - 1] = '\0';
+    mpi->is_told = true;
     return skrull_error_set(err, SKRULL_ERR_ABORTED, "another rank gave up: %s", words);
 }
 
@@ -138,7 +148,7 @@ static int mpi_wait(struct skrull_comm *comm, struct comm_transfer *transfers, s
             i++;
             continue;
         }
-        rc = n_polls % 16 == 15 ? check_failure(err) : 0;
+        rc = n_polls % 16 == 15 ? check_failure(mpi_comm_of(comm), err) : 0;
         if (rc < 0) {
             return rc;
         }
@@ -151,11 +161,6 @@ static int mpi_wait(struct skrull_comm *comm, struct comm_transfer *transfers, s
         give_way(n_polls++);
     }
     return 0;
-}
-
-static struct mpi_comm *mpi_comm_of(struct skrull_comm *comm)
-{
-    return (struct mpi_comm *)(void *)comm;
 }
 
 /* Short messages leave at once, whether they are received or not. The abort comes when the exchange
@@ -182,9 +187,9 @@ static void mpi_fail(struct skrull_comm *comm, const struct skrull_error *why)
 }
 
 /* MPI moves messages only while it is called. */
-static void linger(void)
+static void linger(int64_t ms)
 {
-    int64_t until = comm_now_ns() + INT64_C(1000000) * GRACE_MS;
+    int64_t until = comm_now_ns() + INT64_C(1000000) * ms;
     int is_there;
 
     while (comm_now_ns() < until) {
@@ -196,7 +201,7 @@ static void linger(void)
 static void mpi_free(struct skrull_comm *comm)
 {
     if (mpi_comm_of(comm)->is_failed) {
-        linger();
+        linger(mpi_comm_of(comm)->is_told ? GRACE_TOLD_MS : GRACE_MS);
         (void)MPI_Abort(MPI_COMM_WORLD, 1);
     }
     (void)MPI_Finalize();

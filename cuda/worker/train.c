@@ -68,6 +68,13 @@ static void *run_in_thread(void *arg)
     return NULL;
 }
 
+/* Is this a rank of several processes, whose launcher ends it where another one fails? */
+static bool is_launched(const struct training_words *words)
+{
+    return words->comm == WORKER_COMM_MPI ||
+           (words->comm == WORKER_COMM_DEFAULT && getenv("OMPI_COMM_WORLD_SIZE"));
+}
+
 /* All data ranks as threads. */
 static enum worker_exit run_threads(const struct train_rank *like, uint32_t n_ranks)
 {
@@ -112,7 +119,6 @@ static enum worker_exit run_mpi(struct train_rank *rank, uint32_t n_ranks)
     uint64_t timeout_ms = rank->options->training.timeout_ms;
     struct skrull_error err;
 
-    signals_catch();
     signals_alarm(timeout_ms);
     if (skrull_comm_mpi((int64_t)timeout_ms, &rank->comm, &err) < 0) {
         return worker_exit_of(&err);
@@ -147,7 +153,7 @@ static enum worker_exit run_ranks(struct train_rank *rank, uint32_t n_ranks)
         return rank->status;
     }
     if (comm == WORKER_COMM_DEFAULT) {
-        comm = n_ranks > 1 || getenv("OMPI_COMM_WORLD_SIZE") ? WORKER_COMM_MPI : WORKER_COMM_NONE;
+        comm = n_ranks > 1 || is_launched(words) ? WORKER_COMM_MPI : WORKER_COMM_NONE;
     }
     if (comm == WORKER_COMM_THREADS) {
         return run_threads(rank, n_ranks);
@@ -173,6 +179,9 @@ enum worker_exit train_job(struct skrull_client *client, const struct worker_opt
     struct skrull_error err;
     enum worker_exit status;
 
+    if (is_launched(&options->training)) {
+        signals_catch();
+    }
     if (skrull_client_get_job(client, options->job, &job, &err) < 0) {
         return worker_exit_of(&err);
     }

@@ -17,11 +17,7 @@ SECONDS = 120  # of one run, on a loaded machine
 # Open MPI as any user, more ranks than cores, none of them bound.
 MPI_ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-           "OMPI_MCA_btl_base_warn_component_unused": "0",
-           # By default mpirun may kill ranks before they have seen its SIGTERM.
-           "OMPI_MCA_odls_base_sigkill_timeout": "4",
-           # Reading from another process fails where that has died, with noise from inside MPI.
-           "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+           "OMPI_MCA_btl_base_warn_component_unused": "0"}
 
 
 def write_lengths(path):
@@ -37,6 +33,22 @@ def daemon():
     folder = tempfile.mkdtemp(prefix="skrull-training-")
     write_lengths(os.path.join(folder, "lengths.txt"))
     return harness.Daemon(data_roots=[folder]).start(), folder
+
+
+def copy_of(daemon):
+    """Another daemon, started, with all that this one has stored. This one is restarted."""
+    folder = tempfile.mkdtemp(prefix="skrull-training-")
+    daemon.stop()
+    shutil.copy(os.path.join(daemon.folder, "state.db"), folder)
+    daemon.start()
+    return harness.Daemon(folder=folder, data_roots=daemon.data_roots).start()
+
+
+def revise(server, name, **changes):
+    """Other values of fields of the job."""
+    stubs = harness.stubs()
+    stubs.planner_grpc.PlannerServiceStub(server.channel()).UpdateJob(
+        stubs.planner.UpdateJobRequest(job=stubs.job.Job(name=name, **changes), update_mask={"paths": list(changes)}))
 
 
 def create(server, name, policy="skrull", dp=2, cp=4, cp_mode="fixed", shard="zigzag", align=1, loss="token_mean",
