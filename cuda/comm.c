@@ -43,6 +43,11 @@ static int begin(struct comm_batch *batch, struct skrull_comm *comm,
 {
     int rc;
 
+    if (!comm->ops->begin) {
+        return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED,
+                                "the %s exchange carries no messages between two ranks",
+                                comm->ops->name);
+    }
     if (batch->n == batch->capacity) {
         return skrull_error_set(err, SKRULL_ERR_INTERNAL,
                                 "an exchange of more than %zu messages was not planned for",
@@ -160,8 +165,12 @@ int skrull_comm_gather(struct skrull_comm *comm, const void *mine, size_t bytes,
 {
     const struct comm_group group = everybody(comm);
     struct comm_batch batch;
-    int rc = comm_batch_init(&batch, 2 * (size_t)comm->size, err);
+    int rc;
 
+    if (comm->ops->gather) {
+        return comm->ops->gather(comm, mine, bytes, all, err);
+    }
+    rc = comm_batch_init(&batch, 2 * (size_t)comm->size, err);
     if (rc < 0) {
         return rc;
     }

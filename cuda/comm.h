@@ -44,21 +44,59 @@ struct comm_transfer {
     void *handle;               /* the backend's */
 };
 
+/* Exchange between memories of hosts. */
 struct comm_ops {
     const char *name;
-    /* Begins a transfer; never blocks. */
+    /* Begins a transfer; never blocks. NULL: only gather. */
     int (*begin)(struct skrull_comm *comm, struct comm_transfer *transfer,
                  struct skrull_error *err);
     /* Waits for all of [n]. */
     int (*wait)(struct skrull_comm *comm, struct comm_transfer *transfers, size_t n,
                 struct skrull_error *err);
+    /* As skrull_comm_gather; NULL: from messages. */
+    int (*gather)(struct skrull_comm *comm, const void *mine, size_t bytes, void *all,
+                  struct skrull_error *err);
+    /* Has another rank given up? 0, or ABORTED with why. Never blocks; NULL: cannot tell. */
+    int (*check)(struct skrull_comm *comm, struct skrull_error *err);
     void (*fail)(struct skrull_comm *comm, const struct skrull_error *why);
     void (*free)(struct skrull_comm *comm);
+};
+
+/* Ranks [first, first + size), of which this one is member `member`. */
+struct comm_group {
+    uint32_t first, size, member;
+};
+
+/*
+ * Exchange between memories of devices, in the order of a stream: the second shape. Calls only
+ * enqueue; what stands between begin and end is one operation of the stream, in which no message
+ * waits for another, and which begins and ends with the slowest of them. Between two ranks,
+ * messages pair up in the order in which both enqueued them; members of a group enqueue its sums
+ * and gathers in one order. All of it on one stream a rank: then the order above makes it free of
+ * deadlock, since the first unfinished operation in it comes to the head of all its members'
+ * streams.
+ */
+struct comm_stream_ops {
+    int (*begin)(struct skrull_comm *comm, struct skrull_error *err);
+    int (*send)(struct skrull_comm *comm, uint32_t peer, const void *from, size_t bytes,
+                void *stream, struct skrull_error *err);
+    int (*receive)(struct skrull_comm *comm, uint32_t peer, void *to, size_t bytes, void *stream,
+                   struct skrull_error *err);
+    /* blocks [size][bytes]: every member's, this one's is there. */
+    int (*gather)(struct skrull_comm *comm, const struct comm_group *group, void *blocks,
+                  size_t bytes, void *stream, struct skrull_error *err);
+    /* sum [n] = the sum of all members' parts [size][n] at this one's place, which `sum` may be. */
+    int (*sum)(struct skrull_comm *comm, const struct comm_group *group, const float *parts,
+               float *sum, size_t n, void *stream, struct skrull_error *err);
+    int (*end)(struct skrull_comm *comm, struct skrull_error *err);
+    /* Has one failed, or another rank given up? 0, or why. Never blocks. */
+    int (*check)(struct skrull_comm *comm, struct skrull_error *err);
 };
 
 /* The first member of each backend's struct. */
 struct skrull_comm {
     const struct comm_ops *ops;
+    const struct comm_stream_ops *streams; /* NULL: between memories of hosts only */
     uint32_t rank, size;
     int64_t timeout_ms;
 };
@@ -84,11 +122,6 @@ int comm_batch_receive(struct comm_batch *batch, struct skrull_comm *comm, uint3
 /* Waits for all and empties the batch; `times` (nullable) grow. */
 int comm_batch_wait(struct comm_batch *batch, struct skrull_comm *comm, struct comm_times *times,
                     struct skrull_error *err);
-
-/* Ranks [first, first + size), of which this one is member `member`. */
-struct comm_group {
-    uint32_t first, size, member;
-};
 
 /* Begins to fill blocks [size][bytes] with every member's; this member's is there already. */
 int comm_begin_gather(struct comm_batch *batch, struct skrull_comm *comm,

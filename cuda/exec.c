@@ -1,73 +1,97 @@
 /*
- * Walks a rank's plan: for each micro-batch its layout, then forth through the layers and back,
- * with the trainer's callbacks and the exchange between them. Memory: one arena, sized from the
- * limits of all of the rank's layouts before the first begins, kept for later steps. A failure is
- * told to the other ranks before this one lets go of memory that they may still read.
+ * Runs a rank's plan: for each micro-batch its layout, then forth through the layers and back
+ * (exec_walk.c). Memory: one arena, sized from the limits of all of the rank's layouts before the
+ * first begins, kept for later steps. A failure is told to the other ranks before this one lets go
+ * of memory that they may still read. On a device a micro-batch is only enqueued.
  */
 #include "exec.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "ckd.h"
-
-#define ALIGNMENT 64u
-
-/* Takes of the arena round up; this many may be open at once, beside five a layer. */
-#define MAX_TAKES 64u
-
-/* What is kept of a layer's attention. */
-struct kept {
-    float *q, *k, *v, *out, *lse;
-};
-
-int exec_no_room(struct skrull_error *err)
+int skrull_device_of_launcher(void)
 {
-    return skrull_error_set(err, SKRULL_ERR_INTERNAL,
-                            "the arena of a micro-batch was sized too small");
+    return device_of_launcher();
 }
 
-void *skrull_exec_take(struct skrull_exec *exec, size_t bytes)
+/* Memories must be of one kind on both sides. */
+static int check_comm(const struct skrull_exec *exec, struct skrull_error *err)
 {
-    size_t size = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *at = exec->memory + exec->used;
-
-    if (size < bytes || size > exec->capacity - exec->used) {
-        return NULL;
+    if (exec->comm && exec->device->is_host == (exec->comm->streams != NULL)) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "backend %s cannot exchange by %s: %s", exec->device->ops->name,
+                                exec->comm->ops->name,
+                                exec->device->is_host ? "its memory is not a device's"
+                                                      : "that moves memory of hosts; use NCCL");
     }
-    exec->used += size;
-    exec->peak = exec->used > exec->peak ? exec->used : exec->peak;
-    return at;
+    return 0;
 }
 
-float *exec_floats(struct skrull_exec *exec, size_t n)
+static int open_streams(struct skrull_exec *exec, const struct skrull_exec_options *options,
+                        struct skrull_error *err)
 {
-    return skrull_exec_take(exec, n * sizeof(float));
+    const struct device_ops *device = exec->device->ops;
+    size_t n_messages = exec->comm ? 2 * (size_t)exec->comm->size : 0;
+    int rc = 0;
+
+    exec->finished.name = "finished";
+    exec->owns_compute_stream = !options->has_stream;
+    if (options->has_stream) {
+        exec->compute_stream = options->stream;
+    } else {
+        rc = device->stream_new(exec->device, &exec->compute_stream, err);
+    }
+    if (rc == 0) {
+        rc = device->stream_new(exec->device, &exec->exchange_stream, err);
+    }
+    if (rc == 0) {
+        rc = device->event_init(exec->device, &exec->finished, false, err);
+    }
+    return rc < 0
+               ? rc
+               : exec_traffic_init(exec, &exec->sums, "sums ready", "sums landed", n_messages, err);
 }
 
-uint64_t skrull_exec_peak_bytes(const struct skrull_exec *exec)
+static int open_exec(struct skrull_exec *exec, const struct skrull_exec_options *options,
+                     struct skrull_error *err)
 {
-    return exec->peak;
+    const char *backend = options->backend ? options->backend : "cpu";
+    int rc = device_open(backend, options->device, &exec->device, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    exec->ops = ops_find(backend);
+    if (!exec->ops) {
+        return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "no backend %s was built", backend);
+    }
+    exec->dtype = options->dtype          ? options->dtype
+                  : exec->device->is_host ? SKRULL_DTYPE_F32
+                                          : SKRULL_DTYPE_BF16;
+    exec->element = exec->dtype == SKRULL_DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+    exec->comm = options->comm;
+    exec->exchange = options->exchange;
+    rc = check_comm(exec, err);
+    return rc < 0 ? rc : open_streams(exec, options, err);
 }
 
 int skrull_exec_new(const struct skrull_exec_options *options, struct skrull_exec **ret_exec,
                     struct skrull_error *err)
 {
-    const char *backend = options->backend ? options->backend : "cpu";
-    const struct ops *ops = ops_find(backend);
-    struct skrull_exec *exec;
+    struct skrull_exec *exec = calloc(1, sizeof(*exec));
+    int rc;
 
-    if (!ops) {
-        return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "no backend %s was built", backend);
-    }
-    exec = calloc(1, sizeof(*exec));
     if (!exec) {
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
                                 "out of memory for the execution of plans");
     }
-    exec->ops = ops;
-    exec->comm = options->comm;
-    exec->exchange = options->exchange;
+    rc = open_exec(exec, options, err);
+    if (rc < 0) {
+        skrull_exec_free(exec);
+        return rc;
+    }
     *ret_exec = exec;
     return 0;
 }
@@ -75,8 +99,8 @@ int skrull_exec_new(const struct skrull_exec_options *options, struct skrull_exe
 static void free_groups(struct skrull_exec *exec)
 {
     for (size_t g = 0; g < exec->n_groups; g++) {
-        comm_batch_deinit(&exec->groups[g].keys);
-        comm_batch_deinit(&exec->groups[g].gradients);
+        exec_traffic_deinit(exec, &exec->groups[g].keys);
+        exec_traffic_deinit(exec, &exec->groups[g].gradients);
     }
     free(exec->groups);
     exec->groups = NULL;
@@ -85,11 +109,97 @@ static void free_groups(struct skrull_exec *exec)
 
 void skrull_exec_free(struct skrull_exec *exec)
 {
-    if (exec) {
-        free_groups(exec);
-        free(exec->memory);
-        free(exec);
+    const struct device_ops *device;
+
+    if (!exec) {
+        return;
     }
+    if (exec->device) {
+        device = exec->device->ops;
+        free_groups(exec);
+        exec_traffic_deinit(exec, &exec->sums);
+        exec_maps_deinit(exec);
+        device->release(exec->device, exec->memory);
+        device->event_deinit(exec->device, &exec->finished);
+        device->stream_free(exec->device, exec->exchange_stream);
+        if (exec->owns_compute_stream) {
+            device->stream_free(exec->device, exec->compute_stream);
+        }
+        device_close(exec->device);
+    }
+    free(exec);
+}
+
+int exec_zero(struct skrull_exec *exec, void *to, size_t bytes, struct skrull_error *err)
+{
+    return exec->device->ops->zero(exec->device, exec->compute_stream, to, bytes, err);
+}
+
+int exec_copy(struct skrull_exec *exec, void *to, const void *from, size_t bytes,
+              struct skrull_error *err)
+{
+    return exec->device->ops->copy(exec->device, exec->compute_stream, to, from, bytes, err);
+}
+
+/* 0: go on waiting. */
+static int check_wait(const struct skrull_exec *exec, int64_t deadline_ns, struct skrull_error *err)
+{
+    int rc = exec->comm ? exec->comm->streams->check(exec->comm, err) : 0;
+
+    if (rc == 0 && exec->comm && comm_now_ns() > deadline_ns) {
+        rc = skrull_error_set(err, SKRULL_ERR_DEADLINE_EXCEEDED,
+                              "data rank %" PRIu32 " waited %" PRId64
+                              " ms for its device: another data rank did not come",
+                              exec->comm->rank, exec->comm->timeout_ms);
+    }
+    return rc;
+}
+
+int exec_wait_for(struct skrull_exec *exec, const struct device_event *event,
+                  struct skrull_error *err)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    int64_t deadline_ns = comm_now_ns() + (exec->comm ? exec->comm->timeout_ms * 1000000 : 0);
+    int rc;
+
+    for (;;) {
+        rc = exec->device->ops->is_past(exec->device, event, err);
+        if (rc == 0) {
+            rc = check_wait(exec, deadline_ns, err);
+        }
+        if (rc != 0) {
+            return rc < 0 ? rc : 0;
+        }
+        (void)nanosleep(&nap, NULL);
+    }
+}
+
+int skrull_exec_finish(struct skrull_exec *exec, struct skrull_error *err)
+{
+    int rc = exec->device->ops->record(exec->device, &exec->finished, exec->compute_stream, err);
+
+    if (rc == 0) {
+        rc = exec_wait_for(exec, &exec->finished, err);
+    }
+    if (rc < 0 && exec->comm) {
+        skrull_comm_fail(exec->comm, err);
+    }
+    return rc;
+}
+
+void *skrull_exec_stream(const struct skrull_exec *exec)
+{
+    return exec->compute_stream;
+}
+
+enum skrull_dtype skrull_exec_dtype(const struct skrull_exec *exec)
+{
+    return exec->dtype;
+}
+
+const struct skrull_layout *skrull_exec_layout(const struct skrull_exec *exec)
+{
+    return exec->layout;
 }
 
 /* Room for the messages of so many groups of so many ranks. */
@@ -109,12 +219,14 @@ static int prepare_groups(struct skrull_exec *exec, const struct skrull_layout_l
     exec->group_size = limits->group_size;
     for (; exec->n_groups < limits->groups; exec->n_groups++) {
         struct exec_group *group = &exec->groups[exec->n_groups];
-        int rc = comm_batch_init(&group->keys, n_messages, err);
+        int rc =
+            exec_traffic_init(exec, &group->keys, "keys ready", "keys landed", n_messages, err);
 
         if (rc == 0) {
-            rc = comm_batch_init(&group->gradients, n_messages, err);
+            rc = exec_traffic_init(exec, &group->gradients, "gradients ready", "gradients landed",
+                                   n_messages, err);
             if (rc < 0) {
-                comm_batch_deinit(&group->keys);
+                exec_traffic_deinit(exec, &group->keys);
             }
         }
         if (rc < 0) {
@@ -124,150 +236,10 @@ static int prepare_groups(struct skrull_exec *exec, const struct skrull_layout_l
     return 0;
 }
 
-/* Bytes of the arena for layouts within `limits`; 0: more than there can be. */
-static size_t arena_bytes(const struct skrull_exec *exec, const struct skrull_trainer *trainer,
-                          const struct skrull_layout_limits *limits)
-{
-    const struct skrull_attention_shape *shape = &trainer->shape;
-    const struct exec_exchange *exchange =
-        exec->exchange == SKRULL_EXCHANGE_RING ? &exec_ring : &exec_gather;
-    size_t q_width = (size_t)shape->heads * shape->head_dim, layers = trainer->n_layers;
-    size_t k_width = (size_t)shape->kv_heads * shape->head_dim;
-    size_t copies = trainer->recompute && layers ? 1 : layers;
-    size_t width = layers * (q_width + shape->heads) + copies * (q_width + 2 * k_width) +
-                   2 * q_width + 2 * k_width;
-    size_t floats, bytes, own = trainer->bytes ? trainer->bytes(trainer->arg, limits) : 0;
-
-    if (ckd_mul(&floats, width, (size_t)limits->rows) ||
-        ckd_add(&floats, floats, exchange->floats(limits, shape)) ||
-        ckd_mul(&bytes, floats, sizeof(float)) || ckd_add(&bytes, bytes, own) ||
-        ckd_add(&bytes, bytes, (MAX_TAKES + 8 * layers + 8 * (size_t)limits->groups) * ALIGNMENT)) {
-        return 0;
-    }
-    return bytes;
-}
-
-static int prepare_arena(struct skrull_exec *exec, const struct skrull_trainer *trainer,
-                         const struct skrull_layout_limits *limits, struct skrull_error *err)
-{
-    size_t bytes = arena_bytes(exec, trainer, limits);
-
-    if (bytes && bytes <= exec->capacity) {
-        return 0;
-    }
-    free(exec->memory);
-    exec->capacity = 0;
-    exec->memory =
-        bytes ? aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT) : NULL;
-    if (!exec->memory) {
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
-                                "out of memory: a micro-batch of %u rows takes %zu bytes; lower "
-                                "batch.bucket_tokens",
-                                limits->rows, bytes);
-    }
-    exec->capacity = bytes;
-    return 0;
-}
-
-/* Room for what is kept of every layer; queries and keys only once where they are recomputed. */
-static int take_kept(struct skrull_exec *exec, uint32_t layer, const struct kept *first,
-                     struct kept *ret_kept)
-{
-    size_t rows = exec->layout->rows.n_rows;
-
-    ret_kept->out = exec_floats(exec, rows * exec_q_width(exec));
-    ret_kept->lse = exec_floats(exec, rows * exec->trainer->shape.heads);
-    if (layer > 0 && exec->trainer->recompute) {
-        ret_kept->q = first->q;
-        ret_kept->k = first->k;
-        ret_kept->v = first->v;
-    } else {
-        ret_kept->q = exec_floats(exec, rows * exec_q_width(exec));
-        ret_kept->k = exec_floats(exec, rows * exec_k_width(exec));
-        ret_kept->v = exec_floats(exec, rows * exec_k_width(exec));
-    }
-    return ret_kept->out && ret_kept->lse && ret_kept->q && ret_kept->k && ret_kept->v ? 0 : -1;
-}
-
-static int layer_forward(struct skrull_exec *exec, uint32_t layer, const struct kept *kept,
-                         struct skrull_error *err)
-{
-    const struct skrull_trainer *trainer = exec->trainer;
-    const struct exec_attention attention = {
-        .q = kept->q, .k = kept->k, .v = kept->v, .out = kept->out, .lse = kept->lse};
-    int rc = trainer->before_attention(trainer->arg, layer, kept->q, kept->k, kept->v, err);
-
-    if (rc == 0) {
-        rc = exec_attention_forward(exec, &attention, err);
-    }
-    return rc < 0 ? rc : trainer->after_attention(trainer->arg, layer, kept->out, err);
-}
-
-static int layer_backward(struct skrull_exec *exec, uint32_t layer, const struct kept *kept,
-                          struct kept *gradient, struct skrull_error *err)
-{
-    const struct skrull_trainer *trainer = exec->trainer;
-    const struct exec_attention attention = {.q = kept->q,
-                                             .k = kept->k,
-                                             .v = kept->v,
-                                             .out = kept->out,
-                                             .lse = kept->lse,
-                                             .dout = gradient->out,
-                                             .dq = gradient->q,
-                                             .dk = gradient->k,
-                                             .dv = gradient->v};
-    size_t rows = exec->layout->rows.n_rows;
-    int rc = 0;
-
-    memset(gradient->q, 0, rows * exec_q_width(exec) * sizeof(float));
-    memset(gradient->k, 0, rows * exec_k_width(exec) * sizeof(float));
-    memset(gradient->v, 0, rows * exec_k_width(exec) * sizeof(float));
-    if (trainer->recompute) {
-        rc = trainer->before_attention(trainer->arg, layer, kept->q, kept->k, kept->v, err);
-    }
-    if (rc == 0) {
-        rc = trainer->after_attention_backward(trainer->arg, layer, kept->out, gradient->out, err);
-    }
-    if (rc == 0) {
-        rc = exec_attention_backward(exec, &attention, err);
-    }
-    return rc < 0 ? rc
-                  : trainer->before_attention_backward(trainer->arg, layer, gradient->q,
-                                                       gradient->k, gradient->v, err);
-}
-
-/* Forth and back; `kept` [n_layers + 1], the last one for gradients. */
-static int walk(struct skrull_exec *exec, struct kept *kept, struct skrull_error *err)
-{
-    const struct skrull_trainer *trainer = exec->trainer;
-    struct kept *gradient = &kept[trainer->n_layers];
-    size_t rows = exec->layout->rows.n_rows;
-    int rc = trainer->begin(trainer->arg, exec, exec->layout, err);
-
-    for (uint32_t l = 0; l < trainer->n_layers && rc == 0; l++) {
-        rc = take_kept(exec, l, &kept[0], &kept[l]) < 0 ? exec_no_room(err)
-                                                        : layer_forward(exec, l, &kept[l], err);
-    }
-    if (rc == 0) {
-        rc = trainer->turn(trainer->arg, err);
-    }
-    gradient->out = exec_floats(exec, rows * exec_q_width(exec));
-    gradient->q = exec_floats(exec, rows * exec_q_width(exec));
-    gradient->k = exec_floats(exec, rows * exec_k_width(exec));
-    gradient->v = exec_floats(exec, rows * exec_k_width(exec));
-    if (rc == 0 && (!gradient->out || !gradient->q || !gradient->k || !gradient->v)) {
-        rc = exec_no_room(err);
-    }
-    for (uint32_t l = trainer->n_layers; l-- > 0 && rc == 0;) {
-        rc = layer_backward(exec, l, &kept[l], gradient, err);
-    }
-    return rc < 0 ? rc : trainer->end(trainer->arg, err);
-}
-
 /* Every group needs its other ranks. */
 static int check_groups(const struct skrull_exec *exec, struct skrull_error *err)
 {
-    const struct skrull_layout *layout = exec->layout;
+    const struct skrull_layout *layout = exec->host_layout;
     uint32_t size = exec->comm ? exec->comm->size : 1;
 
     for (uint32_t g = 0; g < layout->n_groups; g++) {
@@ -283,6 +255,30 @@ static int check_groups(const struct skrull_exec *exec, struct skrull_error *err
                                                       .member = layout->groups[g].member};
     }
     return 0;
+}
+
+/* Everything before the trainer begins. `own`: its bytes of the arena. */
+static int begin(struct skrull_exec *exec, const struct skrull_layout *layout,
+                 const struct skrull_layout_limits *limits, size_t own, struct skrull_error *err)
+{
+    int rc = exec->device->ops->enter(exec->device, err);
+
+    exec->host_layout = layout;
+    exec->used = 0;
+    exec->times = (struct comm_times){0};
+    if (rc == 0) {
+        rc = exec_arena_prepare(exec, limits, own, err);
+    }
+    if (rc == 0) {
+        rc = prepare_groups(exec, limits, err);
+    }
+    if (rc == 0) {
+        rc = check_groups(exec, err);
+    }
+    if (rc == 0) {
+        rc = exec_maps_prepare(exec, limits, err);
+    }
+    return rc < 0 ? rc : exec_maps_upload(exec, limits, err);
 }
 
 static void note_times(const struct skrull_exec *exec, int64_t elapsed_ns,
@@ -301,24 +297,18 @@ int skrull_exec_run_layout(struct skrull_exec *exec, const struct skrull_layout 
                            const struct skrull_trainer *trainer, struct skrull_exec_times *times,
                            struct skrull_error *err)
 {
-    struct kept *kept = calloc((size_t)trainer->n_layers + 1, sizeof(*kept));
     int64_t started = comm_now_ns();
-    int rc = kept
-                 ? prepare_arena(exec, trainer, limits, err)
-                 : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for layers");
+    int rc;
 
-    exec->layout = layout;
     exec->trainer = trainer;
-    exec->used = 0;
-    exec->times = (struct comm_times){0};
+    exec->shape = trainer->shape;
+    rc =
+        begin(exec, layout, limits, trainer->bytes ? trainer->bytes(trainer->arg, limits) : 0, err);
     if (rc == 0) {
-        rc = prepare_groups(exec, limits, err);
+        rc = exec_walk(exec, err);
     }
     if (rc == 0) {
-        rc = check_groups(exec, err);
-    }
-    if (rc == 0) {
-        rc = walk(exec, kept, err);
+        rc = exec_maps_end(exec, err);
     }
     if (rc < 0 && exec->comm) {
         skrull_comm_fail(exec->comm, err);
@@ -326,7 +316,6 @@ int skrull_exec_run_layout(struct skrull_exec *exec, const struct skrull_layout 
     if (rc == 0 && times) {
         note_times(exec, comm_now_ns() - started, times);
     }
-    free(kept);
     return rc;
 }
 

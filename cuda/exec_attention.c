@@ -12,10 +12,10 @@ struct skrull_attention exec_parameters(const struct skrull_exec *exec,
                                         const struct skrull_row_set *queries,
                                         const struct skrull_row_set *keys)
 {
-    const struct skrull_attention_shape *shape = &exec->trainer->shape;
+    const struct skrull_attention_shape *shape = &exec->shape;
 
     return (struct skrull_attention){
-        .dtype = SKRULL_DTYPE_F32,
+        .dtype = exec->dtype,
         .n_sequences = queries->n_sequences,
         .q_cu_rows = queries->cu_rows,
         .k_cu_rows = keys->cu_rows,
@@ -37,9 +37,9 @@ void exec_bind_queries(const struct skrull_exec *exec, const struct exec_attenti
 {
     size_t at = first_row * exec_q_width(exec);
 
-    ret->q = attention->q + at;
-    ret->out = attention->out + at;
-    ret->lse = attention->lse + (size_t)first_row * exec->trainer->shape.heads;
+    ret->q = exec_at(exec, attention->q, at);
+    ret->out = exec_at(exec, attention->out, at);
+    ret->lse = attention->lse + (size_t)first_row * exec->shape.heads;
 }
 
 void exec_bind_gradients(const struct skrull_exec *exec, const struct exec_attention *attention,
@@ -48,7 +48,7 @@ void exec_bind_gradients(const struct skrull_exec *exec, const struct exec_atten
     size_t at = first_row * exec_q_width(exec);
 
     exec_bind_queries(exec, attention, first_row, &ret->forward);
-    ret->dout = attention->dout + at;
+    ret->dout = exec_at(exec, attention->dout, at);
     ret->dq = attention->dq + at;
 }
 
@@ -57,8 +57,9 @@ int exec_attend(struct skrull_exec *exec, const struct skrull_attention *attenti
 {
     const struct skrull_trainer *trainer = exec->trainer;
 
-    return trainer->attention ? trainer->attention(trainer->arg, attention, err)
-                              : exec->ops->attention_forward(attention, NULL, err);
+    return trainer && trainer->attention
+               ? trainer->attention(trainer->arg, attention, err)
+               : exec->ops->attention_forward(attention, exec->compute_stream, err);
 }
 
 int exec_attend_backward(struct skrull_exec *exec,
@@ -67,8 +68,9 @@ int exec_attend_backward(struct skrull_exec *exec,
 {
     const struct skrull_trainer *trainer = exec->trainer;
 
-    return trainer->attention_backward ? trainer->attention_backward(trainer->arg, attention, err)
-                                       : exec->ops->attention_backward(attention, NULL, err);
+    return trainer && trainer->attention_backward
+               ? trainer->attention_backward(trainer->arg, attention, err)
+               : exec->ops->attention_backward(attention, exec->compute_stream, err);
 }
 
 static const struct exec_exchange *exchange_of(const struct skrull_exec *exec)
@@ -98,8 +100,8 @@ static int local_forward(struct skrull_exec *exec, const struct exec_attention *
         return 0;
     }
     exec_bind_queries(exec, attention, layout->local_row, &local);
-    local.k = attention->k + at;
-    local.v = attention->v + at;
+    local.k = exec_at(exec, attention->k, at);
+    local.v = exec_at(exec, attention->v, at);
     return exec_attend(exec, &local, err);
 }
 
@@ -115,8 +117,8 @@ static int local_backward(struct skrull_exec *exec, const struct exec_attention 
         return 0;
     }
     exec_bind_gradients(exec, attention, layout->local_row, &local);
-    local.forward.k = attention->k + at;
-    local.forward.v = attention->v + at;
+    local.forward.k = exec_at(exec, attention->k, at);
+    local.forward.v = exec_at(exec, attention->v, at);
     local.dk = attention->dk + at;
     local.dv = attention->dv + at;
     return exec_attend_backward(exec, &local, err);

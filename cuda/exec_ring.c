@@ -4,49 +4,59 @@
  * arrives, and the partial results are merged by their log-sum-exp. Backward the blocks travel once
  * more, each followed by its gradient, which every member adds to and the last step brings home.
  */
-#include <string.h>
-
 #include "exec.h"
 
-static size_t ring_floats(const struct skrull_layout_limits *limits,
-                          const struct skrull_attention_shape *shape)
+static size_t ring_bytes(const struct skrull_exec *exec, const struct skrull_layout_limits *limits)
 {
-    size_t width = (size_t)shape->kv_heads * shape->head_dim;
-    size_t q_width = (size_t)shape->heads * shape->head_dim;
+    size_t width = exec_k_width(exec), q_width = exec_q_width(exec);
+    /* All groups: keys and values, here and incoming, and their gradients. One group: a part, and
+     * the merged of it where that is not the output itself. */
+    size_t elements = 4 * width + q_width;
+    size_t floats = 4 * width + exec->shape.heads + (exec->dtype == SKRULL_DTYPE_F32 ? 0 : q_width);
 
-    /* All groups: keys and values, here and incoming, and their gradients. One group: a part. */
-    return 8 * width * (size_t)limits->distributed_rows +
-           (q_width + shape->heads) * (size_t)limits->distributed_rows;
+    return limits->distributed_rows * (elements * exec->element + floats * sizeof(float));
 }
 
-/* Floats of one block. */
-static size_t block_floats(const struct skrull_exec *exec, const struct skrull_layout_group *group)
+/* What is passed on, and where to the next one comes. */
+struct passing {
+    enum comm_tag tag;
+    const void *from;
+    void *to;
+    size_t bytes;
+};
+
+/* Numbers in the keys of one block. */
+static size_t block_numbers(const struct skrull_exec *exec, const struct skrull_layout_group *group)
 {
     return group->blocks[group->member].n_rows * exec_k_width(exec);
 }
 
-/* Begins to pass on the block that is here, and to take the next one. */
-static int pass_keys(struct skrull_exec *exec, uint32_t i_group, struct skrull_error *err)
+/* Begins to pass two tensors on to the next member, [0] of each, and to take what comes to [1]. */
+static int pass(struct skrull_exec *exec, uint32_t i_group, struct exec_traffic *traffic,
+                const struct passing *passing, struct skrull_error *err)
 {
     const struct skrull_layout_group *group = &exec->layout->groups[i_group];
-    struct exec_group *held = &exec->groups[i_group];
-    size_t bytes = block_floats(exec, group) * sizeof(float);
-    int rc = comm_batch_receive(&held->keys, exec->comm, group->previous, COMM_KEYS, held->k[1],
-                                bytes, err);
+    int rc = exec_traffic_begin(exec, traffic, err);
 
-    if (rc == 0) {
-        rc = comm_batch_receive(&held->keys, exec->comm, group->previous, COMM_VALUES, held->v[1],
-                                bytes, err);
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        rc = exec_traffic_receive(exec, traffic, group->previous, passing[i].tag, passing[i].to,
+                                  passing[i].bytes, err);
     }
-    if (rc == 0) {
-        rc = comm_batch_send(&held->keys, exec->comm, group->next, COMM_KEYS, held->k[0], bytes,
-                             err);
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        rc = exec_traffic_send(exec, traffic, group->next, passing[i].tag, passing[i].from,
+                               passing[i].bytes, err);
     }
-    if (rc == 0) {
-        rc = comm_batch_send(&held->keys, exec->comm, group->next, COMM_VALUES, held->v[0], bytes,
-                             err);
-    }
-    return rc;
+    return rc < 0 ? rc : exec_traffic_launch(exec, traffic, err);
+}
+
+static int pass_keys(struct skrull_exec *exec, uint32_t i_group, struct skrull_error *err)
+{
+    struct exec_group *held = &exec->groups[i_group];
+    size_t bytes = block_numbers(exec, &exec->layout->groups[i_group]) * exec->element;
+    const struct passing passing[2] = {{COMM_KEYS, held->k[0], held->k[1], bytes},
+                                       {COMM_VALUES, held->v[0], held->v[1], bytes}};
+
+    return pass(exec, i_group, &held->keys, passing, err);
 }
 
 static int ring_begin(struct skrull_exec *exec, uint32_t i_group,
@@ -54,21 +64,32 @@ static int ring_begin(struct skrull_exec *exec, uint32_t i_group,
 {
     const struct skrull_layout_group *group = &exec->layout->groups[i_group];
     struct exec_group *held = &exec->groups[i_group];
-    size_t n = block_floats(exec, group), at = group->first_row * exec_k_width(exec);
+    size_t n = block_numbers(exec, group), at = group->first_row * exec_k_width(exec);
+    int rc;
 
     for (int i = 0; i < 2; i++) {
-        held->k[i] = exec_floats(exec, n);
-        held->v[i] = exec_floats(exec, n);
+        held->k[i] = exec_elements(exec, n);
+        held->v[i] = exec_elements(exec, n);
         if (!held->k[i] || !held->v[i]) {
             return exec_no_room(err);
         }
     }
-    memcpy(held->k[0], attention->k + at, n * sizeof(float));
-    memcpy(held->v[0], attention->v + at, n * sizeof(float));
-    return pass_keys(exec, i_group, err);
+    rc = exec_copy(exec, held->k[0], exec_at(exec, attention->k, at), n * exec->element, err);
+    if (rc == 0) {
+        rc = exec_copy(exec, held->v[0], exec_at(exec, attention->v, at), n * exec->element, err);
+    }
+    return rc < 0 ? rc : pass_keys(exec, i_group, err);
 }
 
-static void swap(float *pair[2])
+static void swap(void *pair[2])
+{
+    void *first = pair[0];
+
+    pair[0] = pair[1];
+    pair[1] = first;
+}
+
+static void swap_floats(float *pair[2])
 {
     float *first = pair[0];
 
@@ -87,15 +108,21 @@ static int next_block(struct skrull_exec *exec, uint32_t i_group, uint32_t i,
     if (i + 1 == group->size) {
         return 0;
     }
-    rc = comm_batch_wait(&held->keys, exec->comm, &exec->times, err);
+    rc = exec_traffic_land(exec, &held->keys, err);
     swap(held->k);
     swap(held->v);
     return rc == 0 && i + 2 < group->size ? pass_keys(exec, i_group, err) : rc;
 }
 
+/* Results of blocks, merged one by one. */
+struct merged {
+    float *out;                   /* the output itself, or in float what it is made of */
+    struct skrull_attention part; /* where the next one goes */
+};
+
 /* Attends to the block that is here. The first is written in place, the others are merged. */
 static int attend_block(struct skrull_exec *exec, uint32_t i_group, uint32_t i,
-                        const struct exec_attention *attention, struct skrull_attention *part,
+                        const struct exec_attention *attention, const struct merged *merged,
                         struct skrull_error *err)
 {
     const struct skrull_layout_group *group = &exec->layout->groups[i_group];
@@ -103,7 +130,7 @@ static int attend_block(struct skrull_exec *exec, uint32_t i_group, uint32_t i,
     const struct skrull_row_set *keys = &group->blocks[group->ring[i].held];
     const struct exec_group *held = &exec->groups[i_group];
     struct skrull_attention whole = exec_parameters(exec, queries, keys);
-    struct skrull_merge merge = {.dtype = SKRULL_DTYPE_F32,
+    struct skrull_merge merge = {.dtype = exec->dtype,
                                  .n_rows = queries->n_rows,
                                  .heads = whole.heads,
                                  .head_dim = whole.head_dim};
@@ -115,12 +142,24 @@ static int attend_block(struct skrull_exec *exec, uint32_t i_group, uint32_t i,
     if (i == 0) {
         return exec_attend(exec, &whole, err);
     }
-    merge.out = whole.out;
+    merge.out = merged->out;
     merge.lse = whole.lse;
-    merge.part_out = whole.out = part->out;
-    merge.part_lse = whole.lse = part->lse;
+    merge.part_out = whole.out = merged->part.out;
+    merge.part_lse = whole.lse = merged->part.lse;
     rc = exec_attend(exec, &whole, err);
-    return rc < 0 ? rc : exec->ops->merge_forward(&merge, NULL, err);
+    return rc < 0 ? rc : exec->ops->merge_forward(&merge, exec->compute_stream, err);
+}
+
+/* Room for parts, and for what they are merged to. */
+static int take_merged(struct skrull_exec *exec, size_t n_rows, void *out, struct merged *ret,
+                       struct skrull_error *err)
+{
+    size_t n = n_rows * exec_q_width(exec);
+
+    *ret = (struct merged){.out = exec->dtype == SKRULL_DTYPE_F32 ? out : exec_floats(exec, n)};
+    ret->part.out = exec_elements(exec, n);
+    ret->part.lse = exec_floats(exec, n_rows * exec->shape.heads);
+    return ret->out && ret->part.out && ret->part.lse ? 0 : exec_no_room(err);
 }
 
 static int ring_forward(struct skrull_exec *exec, uint32_t i_group,
@@ -128,19 +167,33 @@ static int ring_forward(struct skrull_exec *exec, uint32_t i_group,
 {
     const struct skrull_layout_group *group = &exec->layout->groups[i_group];
     size_t n_rows = group->blocks[group->member].n_rows, mark = exec->used;
-    struct skrull_attention part = {0};
-    int rc = 0;
+    size_t n = n_rows * exec_q_width(exec);
+    void *out = exec_at(exec, attention->out, group->first_row * exec_q_width(exec));
+    struct merged merged;
+    int rc = take_merged(exec, n_rows, out, &merged, err);
+    const struct skrull_cast widen = {.n = n,
+                                      .in_dtype = exec->dtype,
+                                      .out_dtype = SKRULL_DTYPE_F32,
+                                      .in = out,
+                                      .out = merged.out};
+    const struct skrull_cast narrow = {.n = n,
+                                       .in_dtype = SKRULL_DTYPE_F32,
+                                       .out_dtype = exec->dtype,
+                                       .in = merged.out,
+                                       .out = out};
+    bool is_apart = (void *)merged.out != out;
 
-    part.out = exec_floats(exec, n_rows * exec_q_width(exec));
-    part.lse = exec_floats(exec, n_rows * exec->trainer->shape.heads);
-    if (!part.out || !part.lse) {
-        return exec_no_room(err);
-    }
     for (uint32_t i = 0; i < group->size && rc == 0; i++) {
-        rc = attend_block(exec, i_group, i, attention, &part, err);
+        rc = attend_block(exec, i_group, i, attention, &merged, err);
+        if (rc == 0 && i == 0 && is_apart) {
+            rc = exec->ops->cast(&widen, exec->compute_stream, err);
+        }
         if (rc == 0) {
             rc = next_block(exec, i_group, i, err);
         }
+    }
+    if (rc == 0 && is_apart) {
+        rc = exec->ops->cast(&narrow, exec->compute_stream, err);
     }
     exec->used = mark;
     return rc;
@@ -149,30 +202,19 @@ static int ring_forward(struct skrull_exec *exec, uint32_t i_group,
 /* Sends the gradient of the block that is here after its block, and takes that of the next one. */
 static int pass_gradients(struct skrull_exec *exec, uint32_t i_group, struct skrull_error *err)
 {
-    const struct skrull_layout_group *group = &exec->layout->groups[i_group];
     struct exec_group *held = &exec->groups[i_group];
-    struct comm_batch *batch = &held->gradients;
-    size_t bytes = block_floats(exec, group) * sizeof(float);
-    int rc = comm_batch_receive(batch, exec->comm, group->previous, COMM_KEY_GRADIENTS, held->dk[1],
-                                bytes, err);
+    size_t bytes = block_numbers(exec, &exec->layout->groups[i_group]) * sizeof(float);
+    const struct passing passing[2] = {
+        {COMM_KEY_GRADIENTS, held->dk[0], held->dk[1], bytes},
+        {COMM_VALUE_GRADIENTS, held->dv[0], held->dv[1], bytes},
+    };
+    int rc = pass(exec, i_group, &held->gradients, passing, err);
 
     if (rc == 0) {
-        rc = comm_batch_receive(batch, exec->comm, group->previous, COMM_VALUE_GRADIENTS,
-                                held->dv[1], bytes, err);
+        rc = exec_traffic_land(exec, &held->gradients, err);
     }
-    if (rc == 0) {
-        rc = comm_batch_send(batch, exec->comm, group->next, COMM_KEY_GRADIENTS, held->dk[0], bytes,
-                             err);
-    }
-    if (rc == 0) {
-        rc = comm_batch_send(batch, exec->comm, group->next, COMM_VALUE_GRADIENTS, held->dv[0],
-                             bytes, err);
-    }
-    if (rc == 0) {
-        rc = comm_batch_wait(batch, exec->comm, &exec->times, err);
-    }
-    swap(held->dk);
-    swap(held->dv);
+    swap_floats(held->dk);
+    swap_floats(held->dv);
     return rc;
 }
 
@@ -198,9 +240,9 @@ static int ring_backward(struct skrull_exec *exec, uint32_t i_group,
 {
     const struct skrull_layout_group *group = &exec->layout->groups[i_group];
     struct exec_group *held = &exec->groups[i_group];
-    size_t n = block_floats(exec, group), at = group->first_row * exec_k_width(exec);
+    size_t n = block_numbers(exec, group), at = group->first_row * exec_k_width(exec);
     size_t mark = exec->used;
-    int rc = 0;
+    int rc;
 
     for (int i = 0; i < 2; i++) {
         held->dk[i] = exec_floats(exec, n);
@@ -209,8 +251,10 @@ static int ring_backward(struct skrull_exec *exec, uint32_t i_group,
             return exec_no_room(err);
         }
     }
-    memset(held->dk[0], 0, n * sizeof(float));
-    memset(held->dv[0], 0, n * sizeof(float));
+    rc = exec_zero(exec, held->dk[0], n * sizeof(float), err);
+    if (rc == 0) {
+        rc = exec_zero(exec, held->dv[0], n * sizeof(float), err);
+    }
     for (uint32_t i = 0; i < group->size && rc == 0; i++) {
         rc = attend_block_backward(exec, i_group, i, attention, err);
         if (rc == 0) {
@@ -220,9 +264,11 @@ static int ring_backward(struct skrull_exec *exec, uint32_t i_group,
             rc = pass_gradients(exec, i_group, err);
         }
     }
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        attention->dk[at + i] += held->dk[0][i];
-        attention->dv[at + i] += held->dv[0][i];
+    if (rc == 0) {
+        rc = exec_copy(exec, attention->dk + at, held->dk[0], n * sizeof(float), err);
+    }
+    if (rc == 0) {
+        rc = exec_copy(exec, attention->dv + at, held->dv[0], n * sizeof(float), err);
     }
     exec->used = mark;
     return rc;
@@ -232,5 +278,5 @@ const struct exec_exchange exec_ring = {
     .begin = ring_begin,
     .forward = ring_forward,
     .backward = ring_backward,
-    .floats = ring_floats,
+    .bytes = ring_bytes,
 };

@@ -210,7 +210,7 @@ static int turn_by_position(const struct decoder *decoder, float *rows, uint32_t
     return decoder->ops->rotary_forward(&rotary, NULL, err);
 }
 
-static int before_attention(void *arg, uint32_t layer, float *q, float *k, float *v,
+static int before_attention(void *arg, uint32_t layer, void *q, void *k, void *v,
                             struct skrull_error *err)
 {
     struct decoder *decoder = arg;
@@ -276,7 +276,7 @@ static int add(const struct decoder *decoder, const float *a, const float *b, fl
     return decoder->ops->add(&sum, NULL, err);
 }
 
-static int after_attention(void *arg, uint32_t layer, const float *out, struct skrull_error *err)
+static int after_attention(void *arg, uint32_t layer, const void *out, struct skrull_error *err)
 {
     struct decoder *decoder = arg;
     const struct model_config *config = &decoder->shape->config;

@@ -80,7 +80,7 @@ int decoder_mlp_inner(const struct decoder *decoder, uint32_t layer, struct skru
 
 /* The way back, in decoder_backward.c. */
 int decoder_turn(void *arg, struct skrull_error *err);
-int decoder_after_attention_backward(void *arg, uint32_t layer, const float *out, float *dout,
+int decoder_after_attention_backward(void *arg, uint32_t layer, const void *out, void *dout,
                                      struct skrull_error *err);
 int decoder_before_attention_backward(void *arg, uint32_t layer, float *dq, float *dk, float *dv,
                                       struct skrull_error *err);

@@ -124,7 +124,7 @@ static int gates_back(const struct decoder *decoder, uint32_t layer, struct skru
     return rc < 0 ? rc : linear_back(decoder, &back, err);
 }
 
-int decoder_after_attention_backward(void *arg, uint32_t layer, const float *out, float *dout,
+int decoder_after_attention_backward(void *arg, uint32_t layer, const void *out, void *dout,
                                      struct skrull_error *err)
 {
     struct decoder *decoder = arg;

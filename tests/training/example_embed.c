@@ -27,9 +27,11 @@ static int begin(void *arg, struct skrull_exec *exec, const struct skrull_layout
         layout; /* fill your buffer: layout->ranges say which tokens of which sample */
     return 0;
 }
-static int before(void *arg, uint32_t layer, float *q, float *k, float *v, struct skrull_error *err)
+static int before(void *arg, uint32_t layer, void *queries, void *keys, void *values,
+                  struct skrull_error *err)
 {
     const struct skrull_row_set *rows = &((struct rank *)arg)->layout->rows;
+    float *q = queries, *k = keys, *v = values;
     (void)layer, (void)err;
     for (uint32_t i = 0; i < rows->n_rows; i++) {
         q[2 * i] = q[2 * i + 1] = k[2 * i] = k[2 * i + 1] =
@@ -38,14 +40,15 @@ static int before(void *arg, uint32_t layer, float *q, float *k, float *v, struc
     }
     return 0;
 }
-static int after(void *arg, uint32_t layer, const float *out, struct skrull_error *err)
+static int after(void *arg, uint32_t layer, const void *out, struct skrull_error *err)
 {
     struct rank *rank = arg;
+    const float *mean = out;
     (void)layer, (void)err;
     for (uint32_t i = 0; i < rank->layout->rows.n_rows; i++) {
         int32_t position = rank->layout->rows.position[i];
         if (position != SKRULL_NO_POSITION) { /* the mean of 0 .. position */
-            rank->worst = fmax(rank->worst, fabs((double)out[2 * i] - position / 2.0));
+            rank->worst = fmax(rank->worst, fabs((double)mean[2 * i] - position / 2.0));
         }
     }
     return 0;
@@ -55,12 +58,12 @@ static int turn(void *arg, struct skrull_error *err)
     (void)arg, (void)err;
     return 0;
 }
-static int after_back(void *arg, uint32_t layer, const float *out, float *dout,
+static int after_back(void *arg, uint32_t layer, const void *out, void *dout,
                       struct skrull_error *err)
 {
     (void)layer, (void)out, (void)err;
     for (uint32_t i = 0; i < 2 * ((struct rank *)arg)->layout->rows.n_rows; i++) {
-        dout[i] = 0;
+        ((float *)dout)[i] = 0;
     }
     return 0;
 }

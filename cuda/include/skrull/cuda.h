@@ -45,6 +45,14 @@ struct skrull_add {
     void *out;         /* [n] */
 };
 
+/* out[i] = in[i], rounded to nearest even where out is narrower. Not in place. */
+struct skrull_cast {
+    size_t n;
+    enum skrull_dtype in_dtype, out_dtype;
+    const void *in; /* [n] */
+    void *out;      /* [n] */
+};
+
 /*
  * Attention of any rows of queries to any rows of keys of the same sequences. Query row i of a
  * sequence sees key row j of it where both hold a token and, with p = position: p[j] <= p[i] if

@@ -1,12 +1,18 @@
 /*
  * Running plans, for those who bring their own layers: exchange between ranks, attention over local
- * and distributed sequences, and the walk through a rank's micro-batches. Tensors are float32, one
- * row a token of the layout's packed buffer. One thread a rank at a time.
+ * and distributed sequences, and the walk through a rank's micro-batches. Tensors have one row a
+ * token of the layout's packed buffer; `void` ones are of the exec's dtype. One thread a rank at a
+ * time.
  *
  * A trainer is a table of callbacks (struct skrull_trainer). For each micro-batch, dummies
  * included: begin; for each layer ascending: before_attention, attention, after_attention; turn;
  *     for each layer descending: after_attention_backward, attention, before_attention_backward;
- * end Summing gradients over ranks and the optimizer's step are the trainer's (skrull_comm_sum).
+ * end. Summing gradients over ranks and the optimizer's step are the trainer's
+ * (skrull_exec_sum_parts).
+ *
+ * Where the backend is a device, tensors lie in its memory, callbacks only enqueue their work on
+ * skrull_exec_stream, and exchanges run beside it on a stream of their own; nothing waits for the
+ * device until skrull_exec_finish.
  */
 #pragma once
 
@@ -96,18 +102,18 @@ struct skrull_trainer {
                  struct skrull_error *err);
 
     /* Writes q [rows][heads][head_dim], k and v [rows][kv_heads][head_dim]. */
-    int (*before_attention)(void *arg, uint32_t layer, float *q, float *k, float *v,
+    int (*before_attention)(void *arg, uint32_t layer, void *q, void *k, void *v,
                             struct skrull_error *err);
     /* Takes out [rows][heads][head_dim]; 0 in rows of padding. */
-    int (*after_attention)(void *arg, uint32_t layer, const float *out, struct skrull_error *err);
+    int (*after_attention)(void *arg, uint32_t layer, const void *out, struct skrull_error *err);
 
     /* The loss and the beginning of the way back. */
     int (*turn)(void *arg, struct skrull_error *err);
 
     /* Writes the gradient of out. */
-    int (*after_attention_backward)(void *arg, uint32_t layer, const float *out, float *dout,
+    int (*after_attention_backward)(void *arg, uint32_t layer, const void *out, void *dout,
                                     struct skrull_error *err);
-    /* Takes the gradients of q, k, v, and may change them. */
+    /* Takes the gradients of q, k, v, float whatever the dtype, and may change them. */
     int (*before_attention_backward)(void *arg, uint32_t layer, float *dq, float *dk, float *dv,
                                      struct skrull_error *err);
     int (*end)(void *arg, struct skrull_error *err);
@@ -122,7 +128,15 @@ struct skrull_exec_options {
     const char *backend;      /* NULL: cpu */
     struct skrull_comm *comm; /* borrowed; NULL: one rank alone */
     enum skrull_exchange exchange;
+    enum skrull_dtype dtype; /* 0: the backend's usual, F32 on cpu, BF16 on cuda */
+    int device;              /* of the backend; skrull_device_of_launcher */
+    bool has_stream;         /* compute on the caller's `stream`, else on one of its own */
+    void *stream;            /* cudaStream_t, borrowed */
 };
+
+/* The device that the launcher gives this process: LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK or
+ * SLURM_LOCALID; 0 without any. */
+SKRULL_API int skrull_device_of_launcher(void);
 
 /* What a micro-batch took. */
 struct skrull_exec_times {
@@ -154,6 +168,28 @@ SKRULL_API int skrull_exec_run_layout(struct skrull_exec *exec, const struct skr
 /* Memory of the running micro-batch, 64-byte aligned, undefined; NULL: more than `bytes` announced.
  */
 SKRULL_API void *skrull_exec_take(struct skrull_exec *exec, size_t bytes);
+
+/* Copies `bytes` of the host to what was taken, as the next work of the compute stream; `from` is
+ * free on return. At most 16 bytes a row in one micro-batch. */
+SKRULL_API int skrull_exec_put(struct skrull_exec *exec, void *to, const void *from, size_t bytes,
+                               struct skrull_error *err);
+
+/* What operators take: the stream to enqueue on (NULL on cpu), the dtype, and the running layout
+ * with its maps (rows, weights, groups) in the backend's memory. */
+SKRULL_API void *skrull_exec_stream(const struct skrull_exec *exec);
+SKRULL_API enum skrull_dtype skrull_exec_dtype(const struct skrull_exec *exec);
+SKRULL_API const struct skrull_layout *skrull_exec_layout(const struct skrull_exec *exec);
+
+/* skrull_comm_sum_part and skrull_comm_share_parts for the backend's memory, after all that was
+ * enqueued and before what will be. share: parts [size][bytes]. Nothing without a comm. */
+SKRULL_API int skrull_exec_sum_parts(struct skrull_exec *exec, float *values, size_t part,
+                                     struct skrull_error *err);
+SKRULL_API int skrull_exec_share_parts(struct skrull_exec *exec, void *values, size_t bytes,
+                                       struct skrull_error *err);
+
+/* Waits until all that was enqueued is done. DEADLINE_EXCEEDED: the comm's time-out has passed, so
+ * a peer did not come. INTERNAL: work failed on the device. */
+SKRULL_API int skrull_exec_finish(struct skrull_exec *exec, struct skrull_error *err);
 
 /* The most that its one arena has held. */
 SKRULL_API uint64_t skrull_exec_peak_bytes(const struct skrull_exec *exec);
