@@ -118,7 +118,10 @@ static int walk(struct skrull_exec *exec, struct kept *kept, struct skrull_error
                                                         : layer_forward(exec, l, &kept[l], err);
     }
     if (rc == 0) {
-        rc = trainer->turn(trainer->arg, err);
+        rc = trainer->turn ? trainer->turn(trainer->arg, err) : 0;
+    }
+    if (rc == 0 && !trainer->after_attention_backward) {
+        return trainer->end ? trainer->end(trainer->arg, err) : 0;
     }
     if (rc == 0) {
         rc = take_gradient(exec, &gradient, err);
@@ -126,7 +129,7 @@ static int walk(struct skrull_exec *exec, struct kept *kept, struct skrull_error
     for (uint32_t l = trainer->n_layers; l-- > 0 && rc == 0;) {
         rc = layer_backward(exec, l, &kept[l], &gradient, err);
     }
-    return rc < 0 ? rc : trainer->end(trainer->arg, err);
+    return rc < 0 || !trainer->end ? rc : trainer->end(trainer->arg, err);
 }
 
 int exec_walk(struct skrull_exec *exec, struct skrull_error *err)

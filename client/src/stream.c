@@ -110,6 +110,9 @@ static void free_stream(struct skrull_stream *stream)
     fallback_deinit(&stream->fallback);
     (void)pthread_cond_destroy(&stream->changed);
     (void)pthread_mutex_destroy(&stream->lock);
+    if (stream->owns_client) {
+        skrull_client_free(stream->client);
+    }
     free(stream->job);
     free(stream);
 }
@@ -144,16 +147,22 @@ static struct skrull_stream *stream_new(struct skrull_client *client,
 int skrull_stream_open(struct skrull_client *client, const struct skrull_stream_options *options,
                        struct skrull_stream **ret_stream, struct skrull_error *err)
 {
+    struct skrull_client *own = NULL;
     struct skrull_stream *stream;
     int r = check_options(options, err);
 
+    if (r == 0 && !client) {
+        r = skrull_client_new(NULL, &own, err);
+    }
     if (r < 0) {
         return r;
     }
-    stream = stream_new(client, options, err);
+    stream = stream_new(client ? client : own, options, err);
     if (!stream) {
+        skrull_client_free(own);
         return SKRULL_ERR_RESOURCE_EXHAUSTED;
     }
+    stream->owns_client = own != NULL;
     r = plan_queue_init(&stream->plans, stream->window ? stream->window : STREAM_DEFAULT_WINDOW,
                         err);
     if (r == 0) {
@@ -236,6 +245,16 @@ int skrull_stream_report(struct skrull_stream *stream, const struct skrull_step_
     }
     (void)pthread_mutex_unlock(&stream->lock);
     return r;
+}
+
+int skrull_stream_report_plan(struct skrull_stream *stream, const struct skrull_plan *plan,
+                              struct skrull_error *err)
+{
+    char digest[SKRULL_DIGEST_HEX_SIZE];
+    const struct skrull_step_report report = {.step = plan->step, .digest = digest};
+
+    skrull_digest_to_hex(plan->digest, digest);
+    return skrull_stream_report(stream, &report, err);
 }
 
 /* `ms` from now on the condition's clock. */

@@ -61,7 +61,8 @@ struct reporter {
 };
 
 struct skrull_stream {
-    struct skrull_client *client; /* borrowed */
+    struct skrull_client *client; /* borrowed, or its own */
+    bool owns_client;
     /* Immutable. */
     char *job;
     uint32_t data_rank;

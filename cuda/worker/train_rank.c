@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "greeting.h"
-
 static int out_of_memory(struct skrull_error *err)
 {
     return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for a step");
@@ -117,7 +115,7 @@ static int run_steps(const struct train_rank *rank, struct training *training,
             return rc;
         }
         if (rank->comm) {
-            rc = greeting_exchange(rank->comm, plan, err);
+            rc = skrull_comm_check_plan(rank->comm, plan, err);
         }
         if (rc >= 0 && plan) {
             rc = run_step(rank, training, stream, plan, err);

@@ -45,6 +45,7 @@ class Installed(unittest.TestCase):
                      "include/skrull/job.h", "include/skrull/error.h", "include/skrull/types.h",
                      "share/man/man8/skrulld.8", "share/man/man1/skrullctl.1",
                      "share/man/man1/skrull-worker.1", "share/man/man5/skrull-job.5",
+                     "share/man/man7/skrull-embed.7", "share/doc/skrull/example_embed.c",
                      "share/bash-completion/completions/skrullctl", "share/zsh/site-functions/_skrullctl",
                      "share/fish/vendor_completions.d/skrullctl.fish", "lib/systemd/system/skrulld.service"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
@@ -74,6 +75,12 @@ class Installed(unittest.TestCase):
         }
         env = {**os.environ, "PKG_CONFIG_PATH": self.pkgconfig, "PKG_CONFIG_SYSROOT_DIR": self.root,
                "LD_LIBRARY_PATH": self.lib}
+        with open(os.path.join(self.prefix, "share/doc/skrull/example_embed.c"), encoding="utf-8") as example:
+            text = example.read()
+        self.assertLessEqual(text.count("\n"), 60)
+        flags = run("pkg-config", "--cflags", "--libs", "skrull", "skrull-cuda", env=env).split()
+        subprocess.run(["cc", "-Wall", "-x", "c", "-", "-o", os.path.join(self.root, "example"), *flags], input=text,
+                       text=True, check=True)
         for package, text in programs.items():
             flags = run("pkg-config", "--cflags", "--libs", package, env=env).split()
             program = os.path.join(self.root, package + "-test")

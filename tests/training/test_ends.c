@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "comm.h"
-#include "greeting.h"
 
 #define N_RANKS 4
 
@@ -29,7 +28,8 @@ static void *greet(void *arg)
     struct rank *rank = arg;
 
     if (!rank->is_absent) {
-        rank->rc = greeting_exchange(rank->comm, rank->has_ended ? NULL : &rank->plan, &rank->err);
+        rank->rc =
+            skrull_comm_check_plan(rank->comm, rank->has_ended ? NULL : &rank->plan, &rank->err);
     }
     return NULL;
 }
@@ -85,7 +85,7 @@ static void expect_all(const struct rank *ranks, int code, const char *text)
     }
 }
 
-static void test_greeting__same_plan(void **state)
+static void test_comm_check_plan__same_plan(void **state)
 {
     struct rank ranks[N_RANKS];
 
@@ -100,7 +100,7 @@ static void test_greeting__same_plan(void **state)
     assert_int_equal(ranks[1].rc, 0);
 }
 
-static void test_greeting__differing_plan(void **state)
+static void test_comm_check_plan__differing_plan(void **state)
 {
     struct rank ranks[N_RANKS];
 
@@ -190,8 +190,8 @@ static void test_comm__rank_gives_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greeting__same_plan),
-        cmocka_unit_test(test_greeting__differing_plan),
+        cmocka_unit_test(test_comm_check_plan__same_plan),
+        cmocka_unit_test(test_comm_check_plan__differing_plan),
         cmocka_unit_test(test_comm__peer_never_comes),
         cmocka_unit_test(test_comm__rank_gives_up),
     };

@@ -98,6 +98,20 @@ class Mpi(unittest.TestCase):
                 print(f"{found:.1e} {time.monotonic() - started:4.1f} s", *run, flush=True)
                 self.assertLessEqual(found, TOLERANCE)
 
+    def test_example(self):
+        """Its loss of a token is the mean of the positions up to it, wherever these lie, times the token's weight. The last
+        token of a sequence has no target."""
+        training.create(self.daemon, "example", policy="joint", cp_mode="elastic")
+        expected = 0
+        for plan in training.plans(self.daemon, "example"):
+            lengths = {s.sample: s.sequence_length for r in plan.ranks for m in r.micro_batches for s in m.segments}
+            expected += sum((n - 1) * (n - 2) / 4 for n in lengths.values()) / plan.totals.loss_tokens
+        output = training.run(["mpirun", "-n", "8", training.EXAMPLE, "example"], SKRULL_SERVER=self.daemon.address)
+        found = [float(line.split()[1].rstrip(":")) for line in output.splitlines()]
+        self.assertEqual(len(found), 8, output)
+        for loss in found:
+            self.assertAlmostEqual(loss / expected, 1, 4)
+
     def test_restarted_daemon_changes_nothing(self):
         """Killed at step 3, back two seconds later: the same losses to the last digit, the same weights."""
         training.create(self.daemon, "restart")

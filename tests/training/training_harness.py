@@ -11,6 +11,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 import harness  # noqa: E402
 
+EXAMPLE = os.path.join(harness.BUILD, "tests", "training", "example_embed")
 STEPS = 20
 SECONDS = 120  # of one run, on a loaded machine
 
@@ -49,6 +50,12 @@ def revise(server, name, **changes):
     stubs = harness.stubs()
     stubs.planner_grpc.PlannerServiceStub(server.channel()).UpdateJob(
         stubs.planner.UpdateJobRequest(job=stubs.job.Job(name=name, **changes), update_mask={"paths": list(changes)}))
+
+
+def plans(server, name):
+    """All steps' plans of a job."""
+    planner_pb2, stub = harness.stubs().planner, harness.stubs().planner_grpc.PlannerServiceStub(server.channel())
+    return [stub.GetPlan(planner_pb2.GetPlanRequest(job=name, step=step)) for step in range(STEPS)]
 
 
 def create(server, name, policy="skrull", dp=2, cp=4, cp_mode="fixed", shard="zigzag", align=1, loss="token_mean",
@@ -104,8 +111,8 @@ class Mpi:
         return status, errors
 
 
-def run(argv):
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, env=dict(os.environ, **MPI_ENV),
+def run(argv, **env):
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, env=dict(os.environ, **MPI_ENV, **env),
                           stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(argv)}: {done.returncode}\n{done.stderr}")

@@ -119,7 +119,8 @@ struct skrull_stream_options {
 };
 
 /*
- * Opens a stream; returns at once. Close it before the client is freed.
+ * Opens a stream; returns at once. Close it before the client is freed; `client` NULL: one of its own, with
+ * the default options.
  *
  * Fallback. A plan is a pure function of the job and the step, so a stream can do without its daemon: where
  * none answers for fallback_after_ms, it makes the next plans itself, with the same digests and bytes, from
@@ -174,6 +175,10 @@ struct skrull_step_report {
  * reconnect. An error that the daemon gave to an earlier one is returned here or by _next. */
 SKRULL_API int skrull_stream_report(struct skrull_stream *stream,
                                     const struct skrull_step_report *report, struct skrull_error *err);
+
+/* The same of `plan`, which this stream gave, without anything measured but that it was run. */
+SKRULL_API int skrull_stream_report_plan(struct skrull_stream *stream, const struct skrull_plan *plan,
+                                         struct skrull_error *err);
 
 /* Waits until all reports are delivered, at most timeout_ms (0: for ever): DEADLINE_EXCEEDED. */
 SKRULL_API int skrull_stream_flush(struct skrull_stream *stream, int64_t timeout_ms,

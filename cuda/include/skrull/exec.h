@@ -6,9 +6,9 @@
  *
  * A trainer is a table of callbacks (struct skrull_trainer). For each micro-batch, dummies
  * included: begin; for each layer ascending: before_attention, attention, after_attention; turn;
- *     for each layer descending: after_attention_backward, attention, before_attention_backward;
- * end. Summing gradients over ranks and the optimizer's step are the trainer's
- * (skrull_exec_sum_parts).
+ * for each layer descending: after_attention_backward, attention, before_attention_backward; end.
+ * Without the last two there is no way back: a validation run. Summing gradients over ranks and the
+ * optimizer's step are the trainer's (skrull_exec_sum_parts).
  *
  * Where the backend is a device, tensors lie in its memory, callbacks only enqueue their work on
  * skrull_exec_stream, and exchanges run beside it on a stream of their own; nothing waits for the
@@ -57,6 +57,15 @@ SKRULL_API void skrull_comm_fail(struct skrull_comm *comm, const struct skrull_e
 /* all [size][bytes] = every rank's `mine`, by data rank. */
 SKRULL_API int skrull_comm_gather(struct skrull_comm *comm, const void *mine, size_t bytes,
                                   void *all, struct skrull_error *err);
+
+/*
+ * Before a step: were all ranks given parts of the same plan? They gather step, job and digests.
+ * `plan` (of one rank; NULL: this rank has no more plans). FAILED_PRECONDITION, the same on all
+ * ranks, names the first rank that differs: another job, another step, another plan, or digests of
+ * ranks that do not make up the plan's.
+ */
+SKRULL_API int skrull_comm_check_plan(struct skrull_comm *comm, const struct skrull_plan *plan,
+                                      struct skrull_error *err);
 
 /* values [n] = the sum over all ranks, the same bits on each. */
 SKRULL_API int skrull_comm_sum(struct skrull_comm *comm, float *values, size_t n,
@@ -107,16 +116,16 @@ struct skrull_trainer {
     /* Takes out [rows][heads][head_dim]; 0 in rows of padding. */
     int (*after_attention)(void *arg, uint32_t layer, const void *out, struct skrull_error *err);
 
-    /* The loss and the beginning of the way back. */
+    /* The loss and the beginning of the way back; NULL: nothing to do. */
     int (*turn)(void *arg, struct skrull_error *err);
 
-    /* Writes the gradient of out. */
+    /* Writes the gradient of out; NULL: there is no way back. */
     int (*after_attention_backward)(void *arg, uint32_t layer, const void *out, void *dout,
                                     struct skrull_error *err);
     /* Takes the gradients of q, k, v, float whatever the dtype, and may change them. */
     int (*before_attention_backward)(void *arg, uint32_t layer, float *dq, float *dk, float *dv,
                                      struct skrull_error *err);
-    int (*end)(void *arg, struct skrull_error *err);
+    int (*end)(void *arg, struct skrull_error *err); /* NULL: nothing to do */
 
     /* The trainer's own attention; NULL: that of the backend. */
     int (*attention)(void *arg, const struct skrull_attention *attention, struct skrull_error *err);

@@ -3,7 +3,7 @@
  * digest of its own part, and the plan's digest is that of all of them, so equality proves the
  * whole plan, not that labels are alike. All ranks judge the same words, so all fail, or none does.
  */
-#include "greeting.h"
+#include "comm.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -120,8 +120,8 @@ static int judge(const struct words *all, uint32_t n_ranks, struct skrull_error 
     return rc < 0 || all[0].is_end ? rc : prove(all, n_ranks, err);
 }
 
-int greeting_exchange(struct skrull_comm *comm, const struct skrull_plan *plan,
-                      struct skrull_error *err)
+int skrull_comm_check_plan(struct skrull_comm *comm, const struct skrull_plan *plan,
+                           struct skrull_error *err)
 {
     uint32_t n_ranks = skrull_comm_size(comm);
     struct words mine, *all = calloc(n_ranks, sizeof(*all));
