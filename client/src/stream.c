@@ -23,6 +23,17 @@ static int check_hex(const char *name, const char *value, struct skrull_error *e
     return 0;
 }
 
+#define DEFAULT_SILENCE_MS 60000 /* three heartbeats of the slowest daemon */
+
+/* Milliseconds that can be made nanoseconds, twice. */
+static int check_ms(const char *name, int64_t ms, struct skrull_error *err)
+{
+    return ms >= 0 && ms <= INT64_MAX / 4000000
+               ? 0
+               : skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                  "%s: %" PRId64 " is out of range", name, ms);
+}
+
 static int check_options(const struct skrull_stream_options *options, struct skrull_error *err)
 {
     int r;
@@ -35,11 +46,13 @@ static int check_options(const struct skrull_stream_options *options, struct skr
                                 "window: %" PRIu32 " is out of range, 0 to %d are allowed",
                                 options->window, STREAM_MAX_WINDOW);
     }
-    if (options->give_up_ms < 0 || options->give_up_ms > INT64_MAX / 4000000) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "give_up_ms: %" PRId64 " is out of range", options->give_up_ms);
+    r = check_ms("give_up_ms", options->give_up_ms, err);
+    if (r == 0 && options->silence_ms > 0) {
+        r = check_ms("silence_ms", options->silence_ms, err);
     }
-    r = check_hex("uid", options->uid, err);
+    if (r == 0) {
+        r = check_hex("uid", options->uid, err);
+    }
     if (r < 0) {
         return r;
     }
@@ -55,6 +68,10 @@ static void set_options(struct skrull_stream *stream, const struct skrull_stream
     stream->count = options->count;
     stream->window = window == SKRULL_WINDOW_NONE ? 0 : window;
     stream->give_up_ns = options->give_up_ms * 1000000;
+    if (options->silence_ms >= 0) {
+        stream->silence_ns =
+            (options->silence_ms ? options->silence_ms : DEFAULT_SILENCE_MS) * 1000000;
+    }
     stream->on_event = options->on_event;
     stream->arg = options->arg;
     if (options->uid) {

@@ -46,6 +46,7 @@ struct plan_call {
     bool is_reopen;   /* the daemon said come again */
     bool is_revision; /* because a revision begins, else because it stops */
     bool is_stale;    /* cancelled for the fallback: nothing that comes counts */
+    bool is_silent;   /* cancelled because nothing came */
 };
 
 /* Delivery of reports: at most one call at a time. */
@@ -67,8 +68,8 @@ struct skrull_stream {
     char *job;
     uint32_t data_rank;
     uint64_t from_step, count;
-    uint32_t window; /* as the daemon is told it */
-    int64_t give_up_ns;
+    uint32_t window;                /* as the daemon is told it */
+    int64_t give_up_ns, silence_ns; /* 0: never */
     void (*on_event)(void *arg, const char *message);
     void *arg;
     grpc_completion_queue *cq;
@@ -88,6 +89,7 @@ struct skrull_stream {
     struct plan_call plan_call;
     struct backoff backoff;
     int64_t retry_at_ns;   /* in STREAM_BACKOFF */
+    int64_t waiting_ns;    /* since then for the message that is asked for */
     int64_t lost_since_ns; /* no connection since then; 0: there is one */
     /* For on_event, said by the reader once the lock is free; "": none. A cause is never cut. */
     char notice[SKRULL_ERROR_MESSAGE_SIZE + 256];

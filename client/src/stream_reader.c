@@ -6,8 +6,9 @@
  * and verify each outside the lock; queue it. The daemon's end message and status OK finish the
  * stream. What may fail: the call is lost (wait, open another at the first step not received,
  * naming uid and the last digest); the daemon refuses (final); a message is not the next step's
- * plan (final); no connection for give_up_ms (final); close() cancels the calls and shuts the queue
- * down, which ends the loop once every batch has come back.
+ * plan (final); nothing comes, not even a heartbeat, since the daemon hangs (as a lost call); no
+ * connection for give_up_ms (final); close() cancels the calls and shuts the queue down, which ends
+ * the loop once every batch has come back.
  */
 #include "stream.h"
 
@@ -50,6 +51,7 @@ void stream_receive(struct skrull_stream *stream)
     }
     plan_call->is_receiving = true;
     plan_call->n_tags++;
+    stream->waiting_ns = stream_now_ns();
 }
 
 /* Starts the call for all steps not yet received. */
@@ -294,12 +296,36 @@ static int64_t give_up_at_ns(const struct skrull_stream *stream)
     return stream->lost_since_ns + stream->give_up_ns;
 }
 
+/* When a daemon that says nothing is taken for one that hangs: its connection may look sound, since
+ * gRPC answers pings by itself. INT64_MAX: no message is waited for, or for ever. */
+static int64_t silent_at_ns(const struct skrull_stream *stream)
+{
+    const struct plan_call *plan_call = &stream->plan_call;
+    bool is_live = stream->state == STREAM_OPENING || stream->state == STREAM_ACTIVE;
+
+    return stream->silence_ns && is_live && plan_call->is_receiving && !plan_call->is_silent
+               ? stream->waiting_ns + stream->silence_ns
+               : INT64_MAX;
+}
+
+/* The call ends as one that was lost. */
+static void end_silence(struct skrull_stream *stream)
+{
+    char why[64];
+
+    (void)snprintf(why, sizeof(why), "nothing came for %" PRId64 " ms",
+                   stream->silence_ns / 1000000);
+    stream->plan_call.is_silent = true;
+    (void)grpc_call_cancel_with_status(stream->plan_call.call.handle, GRPC_STATUS_UNAVAILABLE, why,
+                                       NULL);
+}
+
 /* Until when nothing happens by itself, for the completion queue. Under the lock. */
 static gpr_timespec next_deadline(const struct skrull_stream *stream)
 {
     int64_t at = stream->state == STREAM_BACKOFF ? stream->retry_at_ns : INT64_MAX;
     const int64_t others[] = {give_up_at_ns(stream), stream_report_timer_ns(stream),
-                              stream_fallback_timer_ns(stream)};
+                              stream_fallback_timer_ns(stream), silent_at_ns(stream)};
     int64_t now;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -327,6 +353,8 @@ static void on_timer(struct skrull_stream *stream)
                                stream->client->server, stream->give_up_ns / 1000000,
                                stream->next_step);
         stream_step(stream, STREAM_GIVE_UP, NULL, &error);
+    } else if (now >= silent_at_ns(stream)) {
+        end_silence(stream);
     } else if (stream->state == STREAM_BACKOFF && now >= stream->retry_at_ns &&
                !stream->plan_call.call.handle) {
         stream_step(stream, STREAM_RETRY, NULL, NULL);

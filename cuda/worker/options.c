@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define DEFAULT_GIVE_UP_MS 60000
+#define DEFAULT_SILENCE_MS 60000
 #define DEFAULT_EXCHANGE_TIMEOUT_MS 60000
 #define MAX_MS ((uint64_t)24 * 3600 * 1000)
 #define MAX_WINDOW 4096 /* libskrull's */
@@ -48,7 +49,7 @@ static void print_help(void)
     (void)printf(
         "usage: skrull-worker --job NAME [--server ADDR] [--data-rank R] [--from S] [--count N]\n"
         "                     [--backend none|cpu|cuda] [--window N] [--pause-ms N] "
-        "[--give-up-ms N]\n"
+        "[--give-up-ms N] [--silence-ms N]\n"
         "                     [--fallback none|local] [--data-root DIR]... "
         "[--fallback-after-ms N]\n"
         "                     [--model tiny|CONFIG] [--comm none|threads|mpi] [--exchange "
@@ -305,6 +306,9 @@ static enum options_outcome check(const struct given *given, struct worker_optio
         outcome = take_number(given, "--give-up-ms", MAX_MS, &ret->give_up_ms);
     }
     if (outcome == OPTIONS_RUN) {
+        outcome = take_number(given, "--silence-ms", MAX_MS, &ret->silence_ms);
+    }
+    if (outcome == OPTIONS_RUN) {
         outcome = take_number(given, "--fallback-after-ms", MAX_MS, &ret->fallback_after_ms);
     }
     if (outcome == OPTIONS_RUN) {
@@ -329,7 +333,8 @@ enum options_outcome options_read(int n_words, char *const *words, struct worker
     struct given given = {0};
     int at = 0;
 
-    *ret = (struct worker_options){.give_up_ms = DEFAULT_GIVE_UP_MS};
+    *ret =
+        (struct worker_options){.give_up_ms = DEFAULT_GIVE_UP_MS, .silence_ms = DEFAULT_SILENCE_MS};
     while (at < n_words) {
         enum options_outcome outcome = take(&given, n_words, words, &at);
 

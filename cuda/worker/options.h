@@ -38,6 +38,7 @@ struct worker_options {
     uint32_t window;           /* 0: the library's */
     uint64_t pause_ms;         /* in place of computing */
     uint64_t give_up_ms;       /* without a connection; 0: never */
+    uint64_t silence_ms;       /* on a connection; 0: never */
     bool is_local;             /* fallback */
     const char *data_roots[MAX_DATA_ROOTS];
     size_t n_data_roots;

@@ -132,6 +132,7 @@ int worker_open_stream(struct skrull_client *client, const struct worker_options
         .count = options->count,
         .window = options->window,
         .give_up_ms = (int64_t)options->give_up_ms,
+        .silence_ms = options->silence_ms ? (int64_t)options->silence_ms : -1,
         .on_event = say_event,
         .fallback = options->is_local ? SKRULL_FALLBACK_LOCAL : SKRULL_FALLBACK_NONE,
         .fallback_roots = options->data_roots,

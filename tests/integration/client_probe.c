@@ -26,6 +26,12 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static void say_event(void *arg, const char *message)
+{
+    (void)arg;
+    (void)printf("event: %s\n", message);
+}
+
 static struct skrull_stream *open_stream(struct skrull_client *client,
                                          const struct skrull_stream_options *options)
 {
@@ -93,6 +99,30 @@ static void probe_give_up(struct skrull_client *client, const char *job)
         say("next", r, &err);
     }
     (void)printf("gave_up_ms=%" PRId64 "\n", now_ms() - started);
+    skrull_stream_close(stream);
+}
+
+/* Waits behind its window, perhaps for a daemon that hangs; reports and goes on once told to. */
+static void probe_silence(struct skrull_client *client, const char *job)
+{
+    const struct skrull_stream_options options = {
+        .job = job, .window = 1, .count = 2, .silence_ms = 2500, .on_event = say_event};
+    struct skrull_stream *stream = open_stream(client, &options);
+    struct skrull_plan *plan;
+    struct skrull_error err;
+
+    if (skrull_stream_next(stream, &plan, &err) != 0) {
+        exit(1);
+    }
+    (void)printf("first\n");
+    (void)fflush(stdout);
+    (void)getchar();
+    say("report", skrull_stream_report_plan(stream, plan, &err), &err);
+    skrull_plan_free(plan);
+    if (skrull_stream_next(stream, &plan, &err) == 0) {
+        (void)printf("step=%d\n", (int)plan->step);
+        skrull_plan_free(plan);
+    }
     skrull_stream_close(stream);
 }
 
@@ -246,6 +276,7 @@ static void probe_options(struct skrull_client *client, const char *job)
          .fallback_roots = &slash,
          .n_fallback_roots = 1,
          .give_up_ms = 5000},
+        {.job = job, .silence_ms = INT64_MAX},
         {.job = job, .uid = "xyz"},
         {.job = job, .resume_digest = "ABCDEF0123456789ABCDEF0123456789"},
     };
@@ -256,12 +287,6 @@ static void probe_options(struct skrull_client *client, const char *job)
 
         say("open", skrull_stream_open(client, &rows[i], &stream, &err), &err);
     }
-}
-
-static void say_event(void *arg, const char *message)
-{
-    (void)arg;
-    (void)printf("event: %s\n", message);
 }
 
 /* All that two plans of a rank say; their segments by the digest. */
@@ -363,11 +388,12 @@ int main(int argc, char **argv)
         const char *mode;
         void (*run)(struct skrull_client *client, const char *job);
     } probes[] = {
-        {"fallback", probe_fallback},       {"close", probe_close},
-        {"close-early", probe_close_early}, {"flush", probe_flush},
-        {"give-up", probe_give_up},         {"options", probe_options},
-        {"plan-batch", probe_plan_batch},   {"resume", probe_resume},
-        {"threads", probe_threads},         {"wrong-report", probe_wrong_report},
+        {"fallback", probe_fallback},         {"close", probe_close},
+        {"close-early", probe_close_early},   {"flush", probe_flush},
+        {"give-up", probe_give_up},           {"options", probe_options},
+        {"plan-batch", probe_plan_batch},     {"resume", probe_resume},
+        {"silence", probe_silence},           {"threads", probe_threads},
+        {"wrong-report", probe_wrong_report},
     };
     struct skrull_client *client;
     struct skrull_error err;

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -64,10 +65,10 @@ class WithDaemon(unittest.TestCase):
     def test_options_are_checked(self):
         lines = probe("options", self.daemon.address)
         for line, word in zip(lines, ("job", "window: 4097", "give_up_ms", "fallback_roots: none", "fallback: 7",
-                                     "fallback_roots: a-job", "give_up_ms: 5000 ms are over before", "uid",
-                                     "resume_digest")):
+                                     "fallback_roots: a-job", "give_up_ms: 5000 ms are over before", "silence_ms",
+                                     "uid", "resume_digest")):
             self.assertRegex(line, "open: invalid argument: " + word)
-        self.assertEqual(len(lines), 9)
+        self.assertEqual(len(lines), 10)
 
 
 class Away(unittest.TestCase):
@@ -77,6 +78,25 @@ class Away(unittest.TestCase):
         for line in lines[:2]:
             self.assertRegex(line, "next: unavailable: skrulld at 127.0.0.1:1 is not available: .*700 ms")
         self.assertIn(figure(lines, "gave_up_ms"), range(600, 5000))
+
+    def test_heartbeats_are_life_and_silence_is_not(self):
+        """A client that waits behind its window for longer than it bears silence; then with a daemon that hangs."""
+        daemon = Daemon("--heartbeat", "1").start()
+        self.addCleanup(shutil.rmtree, daemon.folder, ignore_errors=True)
+        self.addCleanup(daemon.kill)
+        create(daemon)
+        process = subprocess.Popen([PROBE, "silence", "a-job"], env=dict(os.environ, SKRULL_SERVER=daemon.address),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "first\n")
+        time.sleep(4)
+        self.assertEqual(daemon.log().count("stream_opened"), 1, "heartbeats came")
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        daemon.process.send_signal(signal.SIGCONT)
+        rest = process.communicate("\n", timeout=30)[0].splitlines()
+        self.assertRegex(rest[0], "event: .*lost before step 1, .*nothing came for 2500 ms")
+        self.assertEqual(rest[-2:], ["report: ok", "step=1"])
 
     def test_close_while_nobody_is_there(self):
         self.assertLess(figure(probe("close-early", "127.0.0.1:1"), "closed_ms"), 5000)

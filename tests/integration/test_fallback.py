@@ -44,6 +44,17 @@ class Fallback(test_worker.WithJob):
         self.daemon.start() # only to say what the job is
         self.check_logs(workers)
 
+    def test_a_daemon_that_hangs_is_none(self):
+        """Its connections stand, and nothing comes."""
+        workers = self.workers(*LOCAL, *ROOT, "--silence-ms", "1000", "--window", "4")
+        workers.wait_for(20)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        wait_for_words(workers, "nothing came for 1000 ms", 1)
+        wait_for_words(workers, "no daemon, planning locally at step", 1)
+        self.daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(workers.statuses(), [0] * RANKS, workers.errors())
+        self.check_logs(workers)
+
     def test_who_cannot_plan_waits(self):
         """Rank 1 has no index, rank 2 another one of the same name."""
         empty, other = self.folder(), self.folder()

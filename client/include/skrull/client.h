@@ -116,6 +116,9 @@ struct skrull_stream_options {
     const char *const *fallback_roots; /* [n_fallback_roots] absolute folders under which indexes lie; copied */
     size_t n_fallback_roots;
     int64_t fallback_after_ms;   /* without a connection, before plans are made here; 0: 5,000 */
+    /* Waited for longer than this without a message, not even a heartbeat (a daemon sends them at least every
+     * 20 s), the call is taken for lost: a daemon that hangs may answer its connection. 0: 60,000; below: never. */
+    int64_t silence_ms;
 };
 
 /*
