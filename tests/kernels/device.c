@@ -14,6 +14,13 @@ static struct layout layout_of(enum skrull_dtype dtype)
     return dtype == SKRULL_DTYPE_BF16 ? (struct layout){7, 8} : (struct layout){10, 5};
 }
 
+bool kernel_is_quick(void)
+{
+    const char *said = getenv("SKRULL_KERNEL_QUICK");
+
+    return said && *said;
+}
+
 size_t dtype_bytes(enum skrull_dtype dtype)
 {
     return dtype == SKRULL_DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);

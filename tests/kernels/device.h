@@ -23,6 +23,9 @@ const struct device *device_at(size_t i);
     for (size_t i_device_ = 0; device_at(i_device_); i_device_++)                                  \
         for (const struct device *device = device_at(i_device_); device; device = NULL)
 
+/* Only a few small cases, please: a sanitizer watches. SKRULL_KERNEL_QUICK=1 says so. */
+bool kernel_is_quick(void);
+
 /* Copies to the device, freed by device_free; asserts memory. NULL: poisoned, which is NaN in all
  * dtypes. */
 void *device_put(const struct device *device, const void *from, size_t bytes);

@@ -19,6 +19,9 @@ void copy_issue(void *dst, const void *src, bool is_valid, where at)
 {
     struct thread *me = this_thread();
 
+    if (!is_shared(dst, copy_bytes) || is_shared(src, 1)) {
+        fault("cp.async at %s:%d does not go from global to shared memory", at.file, at.line);
+    }
     if (reinterpret_cast<uintptr_t>(dst) % copy_bytes ||
         (is_valid && reinterpret_cast<uintptr_t>(src) % copy_bytes)) {
         fault("cp.async at %s:%d of 16 bytes that are not aligned to 16", at.file, at.line);
@@ -28,7 +31,11 @@ void copy_issue(void *dst, const void *src, bool is_valid, where at)
         sanitizer_read(src, copy_bytes, __builtin_return_address(0));
     }
     memset(dst, 0xff, copy_bytes);
-    me->copies.push_back({dst, src, is_valid, me->group, at});
+    if (me->n_copies == most_copies) {
+        fault("cp.async at %s:%d: a thread has %zu under way, more than the shim keeps", at.file,
+              at.line, most_copies);
+    }
+    me->copies[me->n_copies++] = {dst, src, is_valid, me->group, at};
 }
 
 void copy_commit(void)
@@ -41,7 +48,9 @@ void copy_wait(unsigned n_left, where)
     struct thread *me = this_thread();
     size_t n_kept = 0;
 
-    for (const copy &c : me->copies) {
+    for (size_t i = 0; i < me->n_copies; i++) {
+        const copy c = me->copies[i];
+
         if (me->group - c.group <= n_left) {
             me->copies[n_kept++] = c;
             continue;
@@ -53,6 +62,6 @@ void copy_wait(unsigned n_left, where)
             memset(c.dst, 0, copy_bytes);
         }
     }
-    me->copies.erase(me->copies.begin() + (std::ptrdiff_t)n_kept, me->copies.end());
+    me->n_copies = n_kept;
 }
 } // namespace shim

@@ -74,7 +74,7 @@ void go_to(struct thread *from, struct thread *to)
 
 void leave(struct block *b, struct thread *thread)
 {
-    if (!thread->copies.empty()) {
+    if (thread->n_copies > 0) {
         const where at = thread->copies[0].at;
 
         fault("a thread leaves the kernel with a cp.async under way, issued at %s:%d", at.file,
@@ -124,7 +124,7 @@ void block_barrier(where at)
 {
     struct block *b = running;
     struct thread *me = this_thread();
-    char *point = &b->barrier_points[b->barrier_turn & 1];
+    char *point = &b->edge_points[b->barrier_turn & 1];
 
     me->operation = nullptr;
     me->at = at;
@@ -170,6 +170,7 @@ void block_run()
         thread.state = THREAD_READY;
         thread.operation = nullptr;
         thread.group = 0;
+        thread.n_copies = 0;
         thread.view.block_idx = b->idx;
         fiber_start(thread.fiber, thread_entry);
     }
@@ -178,7 +179,6 @@ void block_run()
     self = &first->view;
     fiber_switch(&b->main, first->fiber, false);
     self = nullptr;
-    sanitizer_acquire(&b->end_point);
     stats.blocks++;
 }
 } // namespace shim

@@ -43,22 +43,27 @@ struct thread {
     void *data; /* on its own stack */
     where at;
 
-    uint32_t group; /* of cp.async, open */
-    std::vector<copy> copies;
+    /* cp.async: the open group, what is under way. */
+    uint32_t group;
+    size_t n_copies;
+    copy *copies; /* [most_copies] */
 };
+
+constexpr size_t most_copies = 128;
 
 /* Orders __syncwarps of one mask: two points by turns, so that a lane which is one ahead gives
  * nothing to those that have still to pass the last. */
 struct warp_edge {
     uint32_t mask;
     unsigned turn;
-    char points[2];
 };
+
+constexpr size_t n_warp_edges = 4;
 
 struct warp {
     struct thread *lanes; /* [32], fewer in the last warp */
     uint32_t ready, alive, arrived;
-    warp_edge edges[4];
+    warp_edge edges[n_warp_edges];
 };
 
 struct block {
@@ -72,8 +77,9 @@ struct block {
     unsigned n_alive, n_at_barrier;
     where barrier_at; /* of the first that came */
     unsigned barrier_turn;
-    char barrier_points[2], start_point, end_point;
     unsigned char *smem; /* shape.smem_bytes */
+    char *edge_points;   /* two of the barrier, then n_warp_edges times two of each warp */
+    char start_point, end_point;
     int order;
     uint64_t random;
 };
@@ -86,6 +92,14 @@ extern constinit thread_local struct shim_stats stats;
 inline struct thread *this_thread()
 {
     return reinterpret_cast<struct thread *>(const_cast<kernel_thread *>(self));
+}
+
+/* Whether all these bytes are the block's shared memory. */
+inline bool is_shared(const void *p, size_t bytes)
+{
+    const size_t at = (size_t)(static_cast<const unsigned char *>(p) - running->smem);
+
+    return at < running->shape.smem_bytes && bytes <= running->shape.smem_bytes - at;
 }
 
 /* Runs all threads of `running` to their end. */

@@ -159,6 +159,9 @@ void load_matrices(uint32_t *r, const void *row, bool is_transposed, where at)
     if (reinterpret_cast<uintptr_t>(row) % 16) {
         fault("ldmatrix at %s:%d of a row that is not aligned to 16 bytes", at.file, at.line);
     }
+    if (!is_shared(row, 16)) {
+        fault("ldmatrix at %s:%d of a row that is not in shared memory", at.file, at.line);
+    }
     sanitizer_read(row, 16, __builtin_return_address(0));
     warp_meet(is_transposed ? &transposed : &plain, ~0u, &m, at);
 }

@@ -2,10 +2,10 @@
 #include "shim/block.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
 #include "shim/sanitizer.h"
+#include "shim/shared_memory.h"
 
 namespace shim
 {
@@ -13,26 +13,29 @@ namespace
 {
 constexpr uint32_t most_threads = 1024, most_grid_yz = 65535;
 constexpr size_t most_smem_bytes = 227 * 1024; /* sm_90 */
-constexpr size_t guard_bytes = 1024;           /* on each side; also the alignment */
-constexpr unsigned char guard_byte = 0xa5;
 
-/* Fibers of this OS thread, kept from launch to launch. */
+/* A fiber and room for its copies, kept by this OS thread from launch to launch. */
+struct pool_slot {
+    struct fiber fiber;
+    copy copies[most_copies];
+};
+
 struct fiber_pool {
-    std::vector<std::unique_ptr<struct fiber>> fibers;
+    std::vector<std::unique_ptr<pool_slot>> slots;
 
-    struct fiber *at(size_t i)
+    pool_slot *at(size_t i)
     {
-        while (fibers.size() <= i) {
-            fibers.push_back(std::make_unique<struct fiber>());
-            fiber_open(fibers.back().get());
+        while (slots.size() <= i) {
+            slots.emplace_back(new pool_slot);
+            fiber_open(&slots.back()->fiber);
         }
-        return fibers[i].get();
+        return slots[i].get();
     }
 
     ~fiber_pool()
     {
-        for (auto &fiber : fibers) {
-            fiber_close(fiber.get());
+        for (auto &slot : slots) {
+            fiber_close(&slot->fiber);
         }
     }
 };
@@ -82,47 +85,6 @@ int check_shape(const launch_shape &shape, struct skrull_error *err)
     return 0;
 }
 
-/* Shared memory between two guards. */
-struct shared_block {
-    unsigned char *memory, *start;
-    size_t bytes, after;
-
-    explicit shared_block(size_t bytes_) : bytes(bytes_)
-    {
-        after = guard_bytes + (guard_bytes - bytes % guard_bytes) % guard_bytes;
-        memory =
-            static_cast<unsigned char *>(aligned_alloc(guard_bytes, guard_bytes + bytes + after));
-        if (memory == nullptr) {
-            fault("no memory for shared memory");
-        }
-        start = memory + guard_bytes;
-        memset(memory, guard_byte, guard_bytes);
-        memset(start + bytes, guard_byte, after);
-        sanitizer_poison(memory, guard_bytes);
-        sanitizer_poison(start + bytes, after);
-    }
-
-    ~shared_block()
-    {
-        sanitizer_unpoison(memory, guard_bytes + bytes + after);
-        free(memory);
-    }
-
-    void check() const
-    {
-        for (size_t i = 0; i < after; i++) {
-            if (start[bytes + i] != guard_byte) {
-                fault("a block wrote %zu bytes behind its %zu bytes of shared memory", i, bytes);
-            }
-        }
-        for (size_t i = 1; i <= guard_bytes; i++) {
-            if (start[-(ptrdiff_t)i] != guard_byte) {
-                fault("a block wrote %zu bytes before its shared memory", i);
-            }
-        }
-    }
-};
-
 void init_threads(struct block *b)
 {
     const dim3 size = b->shape.block;
@@ -139,7 +101,21 @@ void init_threads(struct block *b)
                         b->shape.grid,
                         (unsigned)(i % n_lanes)};
         thread->warp = &b->warps[i / n_lanes];
-        thread->fiber = pool.at(i);
+    }
+}
+
+/* Which thread runs on which fiber. A race checker knows a thread by its fiber, so they move on
+ * from block to block: thread 0 of one and thread 0 of the next are not the same to it. */
+void place_threads(struct block *b, uint64_t i_block)
+{
+    constexpr uint64_t step = n_lanes + 1;
+    const uint64_t first = sanitizer_sees_races() ? i_block * step : 0;
+
+    for (size_t i = 0; i < b->threads.size(); i++) {
+        pool_slot *slot = pool.at((first + i) % b->threads.size());
+
+        b->threads[i].fiber = &slot->fiber;
+        b->threads[i].copies = slot->copies;
     }
 }
 
@@ -147,18 +123,25 @@ void run_blocks(struct block *b)
 {
     const dim3 grid = b->shape.grid;
     const uint64_t n_blocks = (uint64_t)grid.x * grid.y * grid.z;
-    const shared_block shared(b->shape.smem_bytes);
+    struct shared_arena shared;
 
-    b->smem = shared.start;
+    shared_open(&shared, b->shape.smem_bytes, n_blocks);
     for (uint64_t i = 0; i < n_blocks; i++) {
         const uint64_t at = b->order == 1 ? n_blocks - 1 - i : i;
 
         b->idx = {(uint32_t)(at % grid.x), (uint32_t)(at / grid.x % grid.y),
                   (uint32_t)(at / grid.x / grid.y)};
-        memset(b->smem, 0xff, b->shape.smem_bytes); /* NaN in every format */
+        if (i > 0 && i % shared.n_slots == 0) {
+            sanitizer_acquire(&b->end_point); /* memory is used again: all before is over */
+        }
+        b->smem = shared_start(&shared, i);
+        b->edge_points = shared_edge_points(b->smem);
+        place_threads(b, i);
         block_run();
-        shared.check();
+        shared_check(&shared, b->smem);
     }
+    sanitizer_acquire(&b->end_point);
+    shared_close(&shared);
 }
 } // namespace
 

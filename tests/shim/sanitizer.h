@@ -29,6 +29,9 @@ void sanitizer_acquire(void *point);
 void sanitizer_read(const void *p, size_t bytes, void *from);
 void sanitizer_write(void *p, size_t bytes, void *from);
 
+/* Whether it looks for accesses that nothing orders. */
+bool sanitizer_sees_races();
+
 void sanitizer_poison(void *p, size_t bytes);
 void sanitizer_unpoison(void *p, size_t bytes);
 } // namespace shim

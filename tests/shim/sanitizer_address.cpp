@@ -66,6 +66,11 @@ void sanitizer_write(void *p, size_t bytes, void *from)
     check(p, bytes, true, from);
 }
 
+bool sanitizer_sees_races()
+{
+    return false;
+}
+
 void sanitizer_poison(void *p, size_t bytes)
 {
     __asan_poison_memory_region(p, bytes);

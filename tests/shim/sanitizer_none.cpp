@@ -39,6 +39,11 @@ void sanitizer_write(void *, size_t, void *)
 {
 }
 
+bool sanitizer_sees_races()
+{
+    return false;
+}
+
 void sanitizer_poison(void *, size_t)
 {
 }

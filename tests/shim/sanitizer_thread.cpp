@@ -73,6 +73,11 @@ void sanitizer_write(void *p, size_t bytes, void *from)
     }
 }
 
+bool sanitizer_sees_races()
+{
+    return true;
+}
+
 void sanitizer_poison(void *, size_t)
 {
 }

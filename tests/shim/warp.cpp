@@ -116,7 +116,7 @@ warp_edge *edge_of(struct warp *warp, uint32_t mask)
 {
     warp_edge *edge = warp->edges;
 
-    while (edge < warp->edges + 3 && edge->mask != 0 && edge->mask != mask) {
+    while (edge < warp->edges + n_warp_edges - 1 && edge->mask != 0 && edge->mask != mask) {
         edge++;
     }
     edge->mask = mask;
@@ -159,13 +159,17 @@ void warp_meet(const warp_operation *operation, uint32_t mask, void *data, where
 void warp_sync(uint32_t mask, where at)
 {
     static const warp_operation operation = {"__syncwarp", run_nothing};
-    warp_edge *edge = edge_of(this_thread()->warp, mask);
+    struct warp *warp = this_thread()->warp;
+    warp_edge *edge = edge_of(warp, mask);
     const unsigned turn = edge->turn;
+    const size_t i_edge =
+        (size_t)(warp - &running->warps[0]) * n_warp_edges + (size_t)(edge - warp->edges);
+    char *point = &running->edge_points[2 + 2 * i_edge + (turn & 1)];
 
-    sanitizer_release(&edge->points[turn & 1]);
+    sanitizer_release(point);
     warp_meet(&operation, mask, nullptr, at);
     edge->turn = turn + 1;
-    sanitizer_acquire(&edge->points[turn & 1]);
+    sanitizer_acquire(point);
 }
 
 void warp_shuffle(uint32_t mask, void *value, unsigned size, int source, where at)
