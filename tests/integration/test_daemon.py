@@ -705,6 +705,45 @@ class Options(unittest.TestCase):
         self.assertIn("line 5", done.stderr)
         self.assertIn("colour", done.stderr)
 
+    def test_no_beat_of_the_watchdog_where_the_loop_hangs(self):
+        """It hangs where it says a line, since nobody reads what it says."""
+        folder = tempfile.mkdtemp(prefix="skrull-notify-")
+        self.addCleanup(shutil.rmtree, folder)
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(os.path.join(folder, "n"))
+        manager.settimeout(20)
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, ours)
+        argv = Daemon(folder=folder).argv()
+        process = subprocess.Popen(argv, stderr=theirs, env=dict(os.environ, NOTIFY_SOCKET=os.path.join(folder, "n"),
+                                                                 WATCHDOG_USEC="200000"))
+        self.addCleanup(process.kill)
+        os.close(theirs)
+        while manager.recv(100) != b"WATCHDOG=1":
+            pass
+        # A descriptor of its own, or theirs would not wait either.
+        filler = os.open(f"/proc/self/fd/{ours}", os.O_WRONLY | os.O_NONBLOCK)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(filler, b"." * 4096)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(filler, b".")
+        process.send_signal(signal.SIGHUP)
+        while not manager.recv(100).startswith(b"RELOADING=1"):
+            pass
+        manager.settimeout(1)  # ten beats
+        with self.assertRaises(socket.timeout):
+            manager.recv(100)
+        manager.settimeout(20)
+        os.read(ours, 1 << 20)
+        self.assertEqual(manager.recv(100), b"READY=1")
+        self.assertEqual(manager.recv(100), b"WATCHDOG=1")
+        os.close(filler)
+        process.terminate()
+        self.assertEqual(process.wait(20), 0)
+
     def test_notify(self):
         folder = tempfile.mkdtemp(prefix="skrull-notify-")
         self.addCleanup(shutil.rmtree, folder)

@@ -125,6 +125,8 @@ class Resume(WithJob):
         self.daemon.start()
         self.assertEqual(workers.statuses(), [0] * RANKS, workers.errors())
         self.check_logs(workers)
+        for rank in range(RANKS):
+            self.assertRegex(workers.errors([rank]), r"lost before step \d+, again in \d+ ms: the daemon is stopping")
 
     def test_over_a_stopped_daemon(self):
         workers = self.workers("--pause-ms", "5")

@@ -47,6 +47,7 @@
  *
  * None of the planner's: R39 is the cost model's (kinds of layers), R47 asks for features, R49
  * for speed (bench_planner). R8, R19, R24, R26, R27, R32, R50 and R51 are not in the record.
+ * Inputs on record that no report came with are in plan/test_reports_inputs.
  */
 /* clang-format on */
 #pragma once
