@@ -77,6 +77,11 @@ static int check_bucket(const struct skrull_planner_options *options, struct skr
             "batch.bucket_tokens: %u is less than %llu x align (%u): raise it or lower batch.align",
             options->bucket_tokens, (unsigned long long)chunks, options->align);
     }
+    if (options->bucket_tokens > PLANNER_MAX_BUCKET) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "batch.bucket_tokens: %u is more than %d: lower it",
+                                options->bucket_tokens, PLANNER_MAX_BUCKET);
+    }
     return 0;
 }
 

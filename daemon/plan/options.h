@@ -4,6 +4,7 @@
 #include <skrull/planner.h>
 
 #define PLANNER_MAX_RANKS (UINT32_C(1) << 20)
+#define PLANNER_MAX_BUCKET INT32_MAX
 #define PLANNER_MAX_SEQUENCES (UINT32_C(1) << 24)
 #define PLANNER_MAX_BYTES ((size_t)1 << 31) /* of one plan */
 #define PLANNER_MAX_NS ((int64_t)1 << 62)   /* of a batch, all work on one rank */

@@ -26,7 +26,7 @@ struct skrull_planner_options {
     uint32_t dp, cp;
     enum skrull_cp_mode cp_mode;
     uint32_t min_degree, max_degree, ranks_per_node;
-    uint32_t bucket_tokens, align;
+    uint32_t bucket_tokens, align; /* bucket_tokens below 2^31 */
     enum skrull_shard shard;
     bool equal_micro_batches;
     /* micro_batches: of every rank, dummies included, which makes counts equal; the other two are for

@@ -77,7 +77,7 @@ static void test_batch_init__refuses_a_batch_past_2_62_ns(void **state)
     for (size_t k = 0; k < FIXTURE_MAX_SEQUENCES; k++) {
         lengths[k] = UINT32_MAX - 1;
     }
-    fixture_init(&fixture, 1, 1, UINT32_MAX);
+    fixture_init(&fixture, 1, 4, INT32_MAX);
     fixture_set(&fixture, lengths, 511);
     fixture_batch(&fixture, &batch);
     fixture_set(&fixture, lengths, 512);

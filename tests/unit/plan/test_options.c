@@ -31,6 +31,7 @@ static void test_skrull_planner_check_options__names_the_fault(void **state)
         {{.dp = 4, .cp = 8, .bucket_tokens = 255, .align = 128},
          "255 is less than 2 x align (128)"},
         {{.dp = 4, .cp = 1, .bucket_tokens = 127, .align = 128}, "127 is less than 1 x align"},
+        {{.dp = 1, .cp = 1, .bucket_tokens = 2147483648u}, "2147483648 is more than 2147483647"},
         {{.dp = 4, .cp = 8, .bucket_tokens = 8, .cp_mode = 3}, "parallel.cp_mode: 3"},
         {{.dp = 4, .cp = 8, .bucket_tokens = 8, .shard = 3}, "batch.shard: 3"},
         {{.dp = 4, .cp = 8, .bucket_tokens = 8, .loss = 4}, "loss: 4"},

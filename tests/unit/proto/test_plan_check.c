@@ -375,6 +375,14 @@ SPOIL(micro_batches_shared)
     plan->ranks[1].first_micro_batch = 0;
     plan->ranks[1].n_micro_batches = 9;
 }
+/* The longest micro-batch twice, another never. */
+SPOIL(micro_batch_of_two)
+{
+    plan->micro_batches[1].first_segment = 0;
+    plan->micro_batches[1].n_segments = (uint32_t)plan->n_segments;
+    plan->ranks[0].n_micro_batches = 1;
+    plan->ranks[0].first_micro_batch = plan->ranks[1].first_micro_batch = 1;
+}
 SPOIL(segments_shared)
 {
     plan->micro_batches[7].n_segments = 24;
@@ -461,6 +469,7 @@ static const struct spoiled cases[] = {
      SEAL_NOTHING},
     {"segments_far_outside", segments_far_outside, "micro_batches[0]: its segments", SEAL_NOTHING},
     {"micro_batches_shared", micro_batches_shared, "ranks share micro-batches", SEAL_NOTHING},
+    {"micro_batch_of_two", micro_batch_of_two, "micro-batches share segments", SEAL_NOTHING},
     {"segments_shared", segments_shared, "micro-batches share segments", SEAL_NOTHING},
 };
 
