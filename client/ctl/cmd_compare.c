@@ -88,14 +88,14 @@ static int measure(const struct job *job, const struct comparison_options *optio
                    struct comparison *comparison, struct skrull_error *err)
 {
     const struct skrull_job *spec = job_spec(job);
-    const struct skrull_cost_options cost = {.preset = spec->model.preset,
-                                             .profile = spec->hardware.profile,
-                                             .flops = spec->model.flops};
+    struct skrull_cost_options cost;
     size_t n = comparison->n_policies;
     struct skrull_cost_model *model;
     int64_t step_ns;
-    int r = skrull_cost_model_new(&cost, &model, err);
+    int r;
 
+    job_cost_options(spec, &cost);
+    r = skrull_cost_model_new(&cost, &model, err);
     if (r < 0) {
         return r;
     }

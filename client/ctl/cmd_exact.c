@@ -57,15 +57,15 @@ static int solve(const struct job *job, uint64_t step, double seconds,
                  struct skrull_error *err)
 {
     const struct skrull_job *spec = job_spec_at(job, step);
-    const struct skrull_cost_options options = {.preset = spec->model.preset,
-                                                .profile = spec->hardware.profile,
-                                                .flops = spec->model.flops};
+    struct skrull_cost_options options;
     struct skrull_planner_input input = {.step = step};
     struct skrull_sequence *sequences = collect_sequences(plan, &input.n_sequences);
     struct skrull_cost_model *cost = NULL;
-    int r = sequences ? skrull_cost_model_new(&options, &cost, err)
-                      : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
+    int r;
 
+    job_cost_options(spec, &options);
+    r = sequences ? skrull_cost_model_new(&options, &cost, err)
+                  : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
     if (r == 0) {
         job_planner_options(spec, &input.options);
         input.cost = cost;

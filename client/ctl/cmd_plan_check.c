@@ -34,13 +34,13 @@ static void say_fault(void *arg, const char *message)
 static int evaluate(const struct ctl *ctl, const struct skrull_job *spec, struct skrull_plan *plan,
                     struct faults *faults, struct skrull_error *err)
 {
-    const struct skrull_cost_options cost = {.preset = spec->model.preset,
-                                             .profile = spec->hardware.profile,
-                                             .flops = spec->model.flops};
+    struct skrull_cost_options cost;
     struct skrull_planner_options options;
     struct skrull_cost_model *model;
-    int r = skrull_cost_model_new(&cost, &model, err);
+    int r;
 
+    job_cost_options(spec, &cost);
+    r = skrull_cost_model_new(&cost, &model, err);
     if (r < 0) {
         return r;
     }

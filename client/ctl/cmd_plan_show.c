@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "ctl.h"
 #include "explain.h"
+#include "job/job.h"
 #include "job_file.h"
 #include "plan_print.h"
 #include "plan_source.h"
@@ -117,11 +118,10 @@ static int draw(const struct ctl *ctl, const struct skrull_plan *plan)
 /* NULL: it is not built here; then less is explained. */
 static struct skrull_cost_model *model_of(const struct skrull_job *spec)
 {
-    const struct skrull_cost_options options = {.preset = spec->model.preset,
-                                                .profile = spec->hardware.profile,
-                                                .flops = spec->model.flops};
+    struct skrull_cost_options options;
     struct skrull_cost_model *model = NULL;
 
+    job_cost_options(spec, &options);
     (void)skrull_cost_model_new(&options, &model, NULL);
     return model;
 }

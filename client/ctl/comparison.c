@@ -51,9 +51,7 @@ int comparison_measure(const struct job *job, const struct comparison_options *o
                        struct skrull_error *err)
 {
     const struct skrull_job *spec = job_spec(job);
-    const struct skrull_cost_options cost = {.preset = spec->model.preset,
-                                             .profile = spec->hardware.profile,
-                                             .flops = spec->model.flops};
+    struct skrull_cost_options cost;
     struct skrull_cost_model *model;
     struct skrull_error why;
     int r;
@@ -68,6 +66,7 @@ int comparison_measure(const struct job *job, const struct comparison_options *o
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
                                 "out of memory for %" PRIu64 " steps", options->n_steps);
     }
+    job_cost_options(spec, &cost);
     r = skrull_cost_model_new(&cost, &model, err);
     if (r < 0) {
         return r;

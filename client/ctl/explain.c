@@ -185,15 +185,17 @@ static void print_sequence(const struct skrull_segment *segment,
     const uint32_t length = segment->sequence_length, size = segment->group_size;
     const int64_t whole_ns = cost_comp_ns(cost, length, 1);
     const int64_t part_ns = cost_comp_ns(cost, length, size);
+    const enum cost_link link = cost_link_of(cost, segment->group_first, size);
     char whole[PLAN_MS_SIZE], part[PLAN_MS_SIZE], more[PLAN_MS_SIZE], exchange[PLAN_MS_SIZE];
 
     (void)printf("  sample %" PRIu64 ", %" PRIu32 " tokens on ranks %" PRIu32 " to %" PRIu32
                  ": %s ms on each instead of %s on one; %s ms more work in all, and alone %s ms of "
-                 "exchange\n",
+                 "exchange%s\n",
                  segment->sample, length, segment->group_first, segment->group_first + size - 1,
                  plan_ms(part_ns, part), plan_ms(whole_ns, whole),
                  plan_ms(part_ns * size - whole_ns, more),
-                 plan_ms(cost_exchange_ns(cost, length), exchange));
+                 plan_ms(cost_exchange_ns(cost, link, length), exchange),
+                 link == COST_ACROSS ? " across nodes" : "");
 }
 
 static int print_sequences(const struct skrull_plan *plan, const struct skrull_cost_model *cost)

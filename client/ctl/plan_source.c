@@ -170,14 +170,13 @@ static int open_at(const struct skrull_job *spec, const char *folder, struct job
 /* What needs the planner's tables: names of policies, presets, profiles, and the set of sizes. */
 static int check_settings(const struct skrull_job *spec, struct skrull_error *err)
 {
-    const struct skrull_cost_options cost = {.preset = spec->model.preset,
-                                             .profile = spec->hardware.profile,
-                                             .flops = spec->model.flops};
     struct skrull_planner_options options;
+    struct skrull_cost_options cost;
     struct skrull_cost_model *model;
     int r;
 
     job_planner_options(spec, &options);
+    job_cost_options(spec, &cost);
     r = skrull_planner_check_options(&options, err);
     r = r < 0 ? r : skrull_cost_model_new(&cost, &model, err);
     if (r == 0) {

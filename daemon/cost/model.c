@@ -19,6 +19,21 @@ struct cost_profile {
     double exchange_ns, exchange_ns_per_byte; /* one exchange, a layer */
     double fixed_ns;                          /* a micro-batch, a layer */
     double step_ns, step_ns_per_parameter;    /* once an iteration */
+    uint32_t gpus_per_node;                   /* 0: no nodes are known */
+    double across_ns, across_ns_per_byte;     /* one exchange across nodes, a layer */
+};
+
+/* An exchange, all layers, forward and backward. */
+struct exchange {
+    double ns, ns_per_token;
+};
+
+/* GPUs in the order of their numbers: tensor-parallel peers, data ranks, pipeline stages. */
+struct nodes {
+    uint64_t size;     /* GPUs of a node; 0: no nodes are known */
+    uint64_t rank;     /* GPUs of a data rank in a stage */
+    uint64_t stage;    /* GPUs of a stage */
+    uint64_t n_stages; /* that are looked at */
 };
 
 struct skrull_cost_model {
@@ -26,7 +41,8 @@ struct skrull_cost_model {
     flops_fn flops;
     double ns_per_flop; /* of one layer's forward FLOPs: all layers, forward and backward */
     double shard_factor;
-    double exchange_ns, exchange_ns_per_token;
+    struct exchange exchange[COST_ACROSS + 1]; /* by link */
+    struct nodes nodes;
     int64_t fixed_ns, step_ns;
 };
 
@@ -103,16 +119,48 @@ static int64_t round_ns(double ns)
     return (int64_t)(ns + 0.5);
 }
 
+static uint32_t at_least_1(uint32_t n)
+{
+    return n > 0 ? n : 1;
+}
+
+/* A job that confines groups says what a node is; else the profile does. */
+static struct nodes nodes_of(const struct skrull_cost_options *options,
+                             const struct cost_profile *profile)
+{
+    const uint64_t rank = at_least_1(options->tp), n_stages = at_least_1(options->pp);
+
+    if (profile->gpus_per_node == 0) {
+        return (struct nodes){0};
+    }
+    if (options->ranks_per_node > 0) {
+        return (struct nodes){.size = options->ranks_per_node, .rank = 1, .n_stages = 1};
+    }
+    return (struct nodes){
+        .size = profile->gpus_per_node,
+        .rank = rank,
+        .stage = rank * options->ranks,
+        /* Where stages begin in a node repeats after as many as it has GPUs, if not before. */
+        .n_stages = n_stages < profile->gpus_per_node ? n_stages : profile->gpus_per_node};
+}
+
 static void model_fill(struct skrull_cost_model *model, const struct cost_profile *profile)
 {
     const struct cost_shape *shape = model->shape;
     const double passes = 3.0 * shape->layers;             /* backward is twice forward */
     const double bytes_per_token = 4.0 * shape->kv_hidden; /* K and V, two bytes each */
+    const bool has_nodes = profile->gpus_per_node > 0;
+    const double across_ns = has_nodes ? profile->across_ns : profile->exchange_ns;
+    const double across_ns_per_byte =
+        has_nodes ? profile->across_ns_per_byte : profile->exchange_ns_per_byte;
 
     model->ns_per_flop = passes * 1e9 / (profile->peak_flops * profile->efficiency);
     model->shard_factor = profile->shard_factor;
-    model->exchange_ns = passes * profile->exchange_ns;
-    model->exchange_ns_per_token = passes * profile->exchange_ns_per_byte * bytes_per_token;
+    model->exchange[COST_INSIDE] =
+        (struct exchange){.ns = passes * profile->exchange_ns,
+                          .ns_per_token = passes * profile->exchange_ns_per_byte * bytes_per_token};
+    model->exchange[COST_ACROSS] = (struct exchange){
+        .ns = passes * across_ns, .ns_per_token = passes * across_ns_per_byte * bytes_per_token};
     model->fixed_ns = round_ns(profile->fixed_ns * shape->layers);
     model->step_ns =
         round_ns(profile->step_ns + profile->step_ns_per_parameter * shape->parameters);
@@ -140,6 +188,7 @@ int skrull_cost_model_new(const struct skrull_cost_options *options,
     }
     model->shape = shape;
     model->flops = flops;
+    model->nodes = nodes_of(options, profile);
     model_fill(model, profile);
     *ret_model = model;
     return 0;
@@ -162,31 +211,69 @@ int64_t cost_comp_ns(const struct skrull_cost_model *model, uint32_t length, uin
     return round_ns(degree > 1 ? ns * model->shard_factor / (double)degree : ns);
 }
 
-int64_t cost_exchange_ns(const struct skrull_cost_model *model, uint64_t tokens)
+/* The group's GPUs fill a stretch of each stage, and it crosses nodes if any of these stretches
+ * does. That is exact where a data rank is several GPUs, too: each of them exchanges with its likes
+ * on the other ranks, and a border inside the stretch lies between the first and the last of some
+ * likes. */
+enum cost_link cost_link_of(const struct skrull_cost_model *model, uint32_t first, uint32_t size)
 {
+    const struct nodes *nodes = &model->nodes;
+
+    for (uint64_t i = 0; i < nodes->n_stages && size > 1; i++) {
+        const uint64_t begin = i * nodes->stage + first * nodes->rank;
+
+        if (begin / nodes->size != (begin + size * nodes->rank - 1) / nodes->size) {
+            return COST_ACROSS;
+        }
+    }
+    return COST_INSIDE;
+}
+
+struct cost_links cost_links_of_size(const struct skrull_cost_model *model, uint32_t n_ranks,
+                                     uint32_t size)
+{
+    struct cost_links links = {.least = COST_ACROSS, .most = COST_INSIDE};
+
+    if (model->nodes.size == 0) {
+        return (struct cost_links){.least = COST_INSIDE, .most = COST_INSIDE};
+    }
+    for (uint32_t i = 0; i < n_ranks / size; i++) {
+        const enum cost_link link = cost_link_of(model, i * size, size);
+
+        links.least = link < links.least ? link : links.least;
+        links.most = link > links.most ? link : links.most;
+    }
+    return links;
+}
+
+int64_t cost_exchange_ns(const struct skrull_cost_model *model, enum cost_link link,
+                         uint64_t tokens)
+{
+    const struct exchange *exchange = &model->exchange[link];
+
     if (tokens == 0) {
         return 0;
     }
-    return round_ns(model->exchange_ns + model->exchange_ns_per_token * (double)tokens);
+    return round_ns(exchange->ns + exchange->ns_per_token * (double)tokens);
 }
 
 /* One nanosecond of slack covers the rounding of a time; one unit of the slope that of the slope.
  */
-struct cost_line cost_exchange_floor(const struct skrull_cost_model *model)
+struct cost_line cost_exchange_floor(const struct skrull_cost_model *model, enum cost_link link)
 {
-    const int64_t base_ns = round_ns(model->exchange_ns);
+    const int64_t base_ns = round_ns(model->exchange[link].ns);
 
     return (struct cost_line){
         .base_ns = base_ns > 2 ? base_ns - 2 : 0,
-        .slope_q20 = (int64_t)(model->exchange_ns_per_token * 1048576.0),
+        .slope_q20 = (int64_t)(model->exchange[link].ns_per_token * 1048576.0),
     };
 }
 
-struct cost_line cost_exchange_ceiling(const struct skrull_cost_model *model)
+struct cost_line cost_exchange_ceiling(const struct skrull_cost_model *model, enum cost_link link)
 {
     return (struct cost_line){
-        .base_ns = round_ns(model->exchange_ns) + 2,
-        .slope_q20 = (int64_t)(model->exchange_ns_per_token * 1048576.0) + 1,
+        .base_ns = round_ns(model->exchange[link].ns) + 2,
+        .slope_q20 = (int64_t)(model->exchange[link].ns_per_token * 1048576.0) + 1,
     };
 }
 

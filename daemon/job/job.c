@@ -169,6 +169,19 @@ void job_planner_options(const struct skrull_job *spec, struct skrull_planner_op
     };
 }
 
+void job_cost_options(const struct skrull_job *spec, struct skrull_cost_options *ret_options)
+{
+    *ret_options = (struct skrull_cost_options){
+        .preset = spec->model.preset,
+        .profile = spec->hardware.profile,
+        .flops = spec->model.flops,
+        .ranks = spec->parallel.dp * spec->parallel.cp,
+        .tp = spec->parallel.tp,
+        .pp = spec->parallel.pp,
+        .ranks_per_node = spec->parallel.ranks_per_node,
+    };
+}
+
 static int no_memory(const struct job *job, struct skrull_error *err)
 {
     return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "job %s: out of memory",

@@ -87,3 +87,7 @@ int job_check_plan_unseen(const struct skrull_job *spec, const struct skrull_pla
 /* Planner options of a spec; strings borrowed from it. For checks without the index. */
 struct skrull_planner_options;
 void job_planner_options(const struct skrull_job *spec, struct skrull_planner_options *ret_options);
+
+/* What the job's cost model is made of; strings borrowed from the spec. */
+struct skrull_cost_options;
+void job_cost_options(const struct skrull_job *spec, struct skrull_cost_options *ret_options);

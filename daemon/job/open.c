@@ -36,15 +36,12 @@ static int no_memory(const struct skrull_job *spec, struct skrull_error *err)
 static int check_settings(struct job_revision *revision, struct skrull_error *err)
 {
     const struct skrull_job *spec = revision->spec;
-    struct skrull_cost_options cost = {
-        .preset = spec->model.preset,
-        .profile = spec->hardware.profile,
-        .flops = spec->model.flops,
-    };
     struct skrull_planner_options options;
+    struct skrull_cost_options cost;
     int result;
 
     job_planner_options(spec, &options);
+    job_cost_options(spec, &cost);
     result = skrull_planner_check_options(&options, err);
     return result ? result : skrull_cost_model_new(&cost, &revision->cost, err);
 }

@@ -156,14 +156,15 @@ static int check_own_plan(const struct skrull_job *job, const struct skrull_plan
 static int plan_sequences(const struct skrull_job *job, const struct skrull_sequence *sequences,
                           struct skrull_plan **ret_plan, struct skrull_error *err)
 {
-    const struct skrull_cost_options cost = {
-        .preset = job->model.preset, .profile = job->hardware.profile, .flops = job->model.flops};
     struct skrull_planner_input input = {
         .sequences = sequences, .n_sequences = job->batch.global, .job = job->name};
+    struct skrull_cost_options cost;
     struct skrull_cost_model *model = NULL;
     struct skrull_plan *plan = NULL;
-    int result = skrull_cost_model_new(&cost, &model, err);
+    int result;
 
+    job_cost_options(job, &cost);
+    result = skrull_cost_model_new(&cost, &model, err);
     if (result) {
         return result;
     }

@@ -87,7 +87,7 @@ static int64_t most_ns(const struct batch *batch, uint32_t length, const struct 
 {
     const int64_t comp = item->local_ns > item->shard_ns ? item->local_ns : item->shard_ns;
 
-    return comp + cost_exchange_ns(batch->cost, length) + cost_fixed_ns(batch->cost);
+    return comp + cost_exchange_ns(batch->cost, COST_ACROSS, length) + cost_fixed_ns(batch->cost);
 }
 
 static int fill_items(struct batch *batch, struct skrull_error *err)

@@ -1,7 +1,10 @@
 /*
  * Suppose that some plan ends by T. Then its parts obey what follows; if they cannot, T is refuted.
  * Notation: R ranks, bucket C, F the fixed cost of a micro-batch, comp_d(k) the computation of
- * sequence k on each member of a group of d, E(t) >= base + slope t the exchange of t tokens.
+ * sequence k on each member of a group of d, E(t) >= base + slope t the exchange of t tokens in any
+ * group of d: base and slope are those inside a node if one of these groups lies in a node, else
+ * those across. They do not fall as d grows: groups are nested, so where none of d lies in a node,
+ * none of a larger size does; and across nodes neither is less.
  *
  * B1, degrees. In its micro-batch k alone keeps each of its ranks busy for F + comp_1(k), or for
  *   F + comp_d(k) + E(S_k) at d > 1. So only sizes that fit and keep this within T are allowed; a
@@ -42,11 +45,11 @@ struct refutation {
     int64_t whole_comp_ns, whole_tokens;
 };
 
-static wide exchange_floor(const struct bound_sums *sums, int64_t tokens)
+static wide exchange_floor(const struct bound_level *level, int64_t tokens)
 {
     return tokens == 0
                ? 0
-               : (wide)sums->exchange.base_ns + ((wide)sums->exchange.slope_q20 * tokens >> 20);
+               : (wide)level->exchange.base_ns + ((wide)level->exchange.slope_q20 * tokens >> 20);
 }
 
 /* Micro-batches of all ranks that so many tokens of whole-machine sequences take. */
@@ -57,11 +60,13 @@ static int64_t count_whole(const struct bound_sums *sums, int64_t tokens)
     return (int64_t)((tokens + capacity - 1) / capacity);
 }
 
-/* Their exchange on each rank, at least. */
+/* Their exchange on each rank, at least: that of the largest size. */
 static wide whole_exchange(const struct bound_sums *sums, int64_t tokens)
 {
-    return (wide)sums->exchange.base_ns * count_whole(sums, tokens) +
-           ((wide)sums->exchange.slope_q20 * tokens >> 20);
+    const struct cost_line *exchange = &sums->levels[sums->n_levels - 1].exchange;
+
+    return (wide)exchange->base_ns * count_whole(sums, tokens) +
+           ((wide)exchange->slope_q20 * tokens >> 20);
 }
 
 /* Fixed cost of these micro-batches beyond the first, which any rank with work pays. */
@@ -87,7 +92,7 @@ static wide least_time(const struct refutation *ref, const struct bound_level *l
         return ref->whole_comp_ns + comp_ns + whole_fixed(sums, tokens) +
                whole_exchange(sums, tokens);
     }
-    return whole_ns + comp_ns + exchange_ns + exchange_floor(sums, sums->lengths[k]);
+    return whole_ns + comp_ns + exchange_ns + exchange_floor(level, sums->lengths[k]);
 }
 
 /* Times ascend with length outside Q, whose own test is another: the search leaves Q out. */
@@ -156,9 +161,10 @@ struct volume {
 static struct volume sum_volume(const struct refutation *ref)
 {
     const struct bound_sums *sums = ref->sums;
+    const struct bound_level *top = &sums->levels[sums->n_levels - 1];
     struct volume volume = {0};
     uint32_t from = 0;
-    wide tokens = 0;
+    wide base_tokens = 0; /* base x tokens */
 
     for (size_t i = 0; i < sums->n_levels; i++) {
         const struct bound_level *level = &sums->levels[i];
@@ -175,15 +181,15 @@ static struct volume sum_volume(const struct refutation *ref)
             const wide range = sums->tokens[to] - sums->tokens[from];
 
             volume.shared_ns += level->work_ns[to] - level->work_ns[from];
-            volume.exchange_ns += (sums->exchange.slope_q20 * range >> 20) * level->size;
-            tokens += range;
+            volume.exchange_ns += (level->exchange.slope_q20 * range >> 20) * level->size;
+            base_tokens += level->exchange.base_ns * range;
         }
         from = to;
     }
     /* Q's groups may hold others too: then Q's own bases are all that is sure. */
-    volume.exchange_ns += ref->n_whole > 0 ? (wide)sums->exchange.base_ns * sums->n_ranks *
+    volume.exchange_ns += ref->n_whole > 0 ? (wide)top->exchange.base_ns * sums->n_ranks *
                                                  count_whole(sums, ref->whole_tokens)
-                                           : sums->exchange.base_ns * tokens / sums->bucket;
+                                           : base_tokens / sums->bucket;
     return volume;
 }
 

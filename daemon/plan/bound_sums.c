@@ -66,14 +66,16 @@ static void fill_level(struct bound_sums *sums, const struct bound_input *input,
 /* What one sequence adds to the simple bound, and its padded tokens over all members. */
 static uint64_t add_sequence(struct bound_sums *sums, const struct bound_input *input, uint32_t k)
 {
-    const wide exchange_ns = cost_exchange_ns(input->cost, sums->lengths[k]);
+    const int64_t exchange_ns[] = {
+        [COST_INSIDE] = cost_exchange_ns(input->cost, COST_INSIDE, sums->lengths[k]),
+        [COST_ACROSS] = cost_exchange_ns(input->cost, COST_ACROSS, sums->lengths[k])};
     wide alone_ns = -1, work_ns = -1;
     uint64_t padded = UINT64_MAX;
 
     for (size_t i = 0; i < sums->n_levels; i++) {
         const struct bound_level *level = &sums->levels[i];
         const wide comp_ns = cost_comp_ns(input->cost, sums->lengths[k], level->size);
-        const wide time_ns = comp_ns + (level->size > 1 ? exchange_ns : 0);
+        const wide time_ns = comp_ns + (level->size > 1 ? exchange_ns[level->links.least] : 0);
 
         if (k < level->n_fit) {
             const uint64_t slots = slot_of(input, k, level->size) * level->size;
@@ -92,20 +94,19 @@ static uint64_t add_sequence(struct bound_sums *sums, const struct bound_input *
 /*
  * What sequence k, if it is local, can hide of its rank's exchange (bound B3): besides it the
  * bucket holds bucket - slot padded tokens of shards; a group of d ranks with s of them on a rank
- * exchanges at most d x s tokens; a rank has at most one group of each size. Where all sequences of
- * a rank's micro-batch are of one size, local work hides nothing.
+ * exchanges at most d x s tokens; a rank has at most one group of each size, of the dearest link
+ * that the size has. That is steepest at the largest size, as the groups around one that crosses
+ * nodes cross them too. Where all sequences of a rank's micro-batch are of one size, local work
+ * hides nothing.
  */
 static wide most_hidden(const struct bound_sums *sums, const struct bound_input *input, uint32_t k)
 {
-    const struct cost_line line = cost_exchange_ceiling(input->cost);
     const wide comp_ns = cost_comp_ns(input->cost, sums->lengths[k], 1);
-    const struct bound_level *largest = &sums->levels[sums->n_levels - 1];
     const wide room = (wide)sums->bucket - (wide)slot_of(input, k, 1);
     wide hidden_ns = 0;
 
     if (room > 0) {
-        hidden_ns =
-            (wide)line.base_ns * sums->n_levels + (line.slope_q20 * room * largest->size >> 20) + 1;
+        hidden_ns = sums->hidden_base_ns + (sums->hidden_slope_q20 * room >> 20) + 1;
     }
     if (input->options->mix == SKRULL_MIX_UNIFORM) {
         return 0;
@@ -157,6 +158,19 @@ static void fill_sums(struct bound_sums *sums, const struct bound_input *input, 
     }
 }
 
+/* Sizes come in ascending order: the last one's slope stays. */
+static void fill_exchange(struct bound_sums *sums, struct bound_level *level,
+                          const struct skrull_cost_model *cost)
+{
+    struct cost_line ceiling;
+
+    level->links = cost_links_of_size(cost, sums->n_ranks, level->size);
+    level->exchange = cost_exchange_floor(cost, level->links.least);
+    ceiling = cost_exchange_ceiling(cost, level->links.most);
+    sums->hidden_base_ns += ceiling.base_ns;
+    sums->hidden_slope_q20 = (wide)ceiling.slope_q20 * level->size;
+}
+
 int bound_sums_init(struct bound_sums *sums, const struct bound_input *input, struct arena *scratch)
 {
     const struct degrees *degrees = input->degrees;
@@ -166,13 +180,13 @@ int bound_sums_init(struct bound_sums *sums, const struct bound_input *input, st
                                 .bucket = input->options->bucket_tokens,
                                 .n_levels = (uint32_t)degrees->n,
                                 .lengths = input->lengths,
-                                .fixed_ns = cost_fixed_ns(input->cost),
-                                .exchange = cost_exchange_floor(input->cost)};
+                                .fixed_ns = cost_fixed_ns(input->cost)};
     for (size_t i = 0; i < degrees->n; i++) {
         struct bound_level *level = &sums->levels[i];
 
         level->size = degrees->sizes[i];
         level->n_fit = count_fitting(input, level->size);
+        fill_exchange(sums, level, input->cost);
         sums->n = level->n_fit > sums->n ? level->n_fit : sums->n;
     }
     least_work = ARENA_ARRAY(scratch, wide, sums->n);
@@ -180,8 +194,8 @@ int bound_sums_init(struct bound_sums *sums, const struct bound_input *input, st
         return SKRULL_ERR_RESOURCE_EXHAUSTED;
     }
     fill_sums(sums, input, least_work);
-    sums->is_saturated =
-        cost_exchange_ns(input->cost, (uint64_t)sums->tokens[sums->n]) == COST_MAX_NS ||
-        sums->hidden_ns[sums->n] == PLANNER_MAX_NS;
+    sums->is_saturated = cost_exchange_ns(input->cost, COST_ACROSS,
+                                          (uint64_t)sums->tokens[sums->n]) == COST_MAX_NS ||
+                         sums->hidden_ns[sums->n] == PLANNER_MAX_NS;
     return 0;
 }

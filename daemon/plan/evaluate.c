@@ -102,6 +102,15 @@ static bool add_group(struct evaluation *eval, uint32_t size, uint32_t first, in
     return true;
 }
 
+/* Exchange of the group of a segment. */
+static int64_t group_exchange_ns(const struct evaluation *eval,
+                                 const struct skrull_segment *segment, uint64_t tokens)
+{
+    const enum cost_link link = cost_link_of(eval->cost, segment->group_first, segment->group_size);
+
+    return cost_exchange_ns(eval->cost, link, tokens);
+}
+
 /* What a rank does before its groups meet. False: the plan does not hold together. */
 static bool run_own(struct evaluation *eval, size_t rank, struct skrull_micro_batch *micro_batch)
 {
@@ -118,12 +127,12 @@ static bool run_own(struct evaluation *eval, size_t rank, struct skrull_micro_ba
 
         if (segment->group_size > 1 && segment->group_first != rank) {
             i = skip_run(eval, i, end, &tokens);
-            exchange_ns = add_ns(exchange_ns, cost_exchange_ns(eval->cost, tokens));
+            exchange_ns = add_ns(exchange_ns, group_exchange_ns(eval, segment, tokens));
             continue;
         }
         i = walk_run(eval, i, end, &run_ns, &tokens);
         if (segment->group_size > 1) {
-            exchange_ns = add_ns(exchange_ns, cost_exchange_ns(eval->cost, tokens));
+            exchange_ns = add_ns(exchange_ns, group_exchange_ns(eval, segment, tokens));
             if (!add_group(eval, segment->group_size, segment->group_first, run_ns)) {
                 return false;
             }

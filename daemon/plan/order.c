@@ -132,12 +132,16 @@ static int64_t run_comp_ns(const struct ordering *ordering, const struct run *gr
 static int64_t run_exchange_ns(const struct ordering *ordering, const struct run *group)
 {
     const struct batch *batch = ordering->batch;
+    const struct entry *entry = &group->entries[0];
+    const enum cost_link link =
+        cost_link_of(batch->cost, entry->domain * ordering->domain_ranks + entry->group_first,
+                     entry->group_size);
     uint64_t tokens = 0;
 
     for (uint32_t i = 0; i < group->n; i++) {
         tokens += batch->sequences[group->entries[i].place].length;
     }
-    return cost_exchange_ns(batch->cost, tokens);
+    return cost_exchange_ns(batch->cost, link, tokens);
 }
 
 /* What the ranks have to do before their groups meet. */

@@ -29,8 +29,8 @@ int planner_check_load(const struct skrull_cost_model *cost, uint64_t n_sequence
                        struct skrull_error *err)
 {
     /* A shard never takes longer than 1.2 / 2 of the whole. */
-    const int64_t most_ns =
-        cost_comp_ns(cost, longest, 1) + cost_exchange_ns(cost, longest) + cost_fixed_ns(cost);
+    const int64_t most_ns = cost_comp_ns(cost, longest, 1) +
+                            cost_exchange_ns(cost, COST_ACROSS, longest) + cost_fixed_ns(cost);
     uint64_t total_ns;
 
     if (ckd_mul(&total_ns, n_sequences, (uint64_t)most_ns) || total_ns > PLANNER_MAX_NS) {

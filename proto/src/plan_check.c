@@ -186,7 +186,17 @@ static void check_cut(struct plan_check_state *check, struct place place,
     }
 }
 
-/* Whether `b` may not stand after `a`: larger groups first, then ascending samples. */
+/*
+ * Whether `b` may not stand after `a`: larger groups first, then ascending samples.
+ *
+ * Workers that go through the micro-batches in order, and through the groups of each from the
+ * smallest to the largest, cannot deadlock on a plan that passes. Its groups are aligned, of sizes
+ * that divide one another (is_group_allowed), hence nested or disjoint; what a group shares is in
+ * one micro-batch on all members (check_sample); and by this order a rank has in each micro-batch
+ * one run of each size, the same group's. Of all groups that are waited for, take the earliest
+ * micro-batch's smallest. A member that is not there waits in an earlier micro-batch or in a
+ * smaller group: neither is waited for. So all are there.
+ */
 static bool is_out_of_order(const struct skrull_segment *a, const struct skrull_segment *b)
 {
     if (a->group_size != b->group_size) {

@@ -1,7 +1,8 @@
 /*
  * Policy joint and the bounds against proven optima of random small batches: up to 10 sequences on
- * up to 4 ranks, both modes. Prints a line a batch and a summary; exits with 1 where joint is off
- * by more than 2 % in the mean or 10 % in one batch, or a bound exceeds an optimum.
+ * up to 4 ranks, both modes, every other one with nodes of two ranks or less. Prints a line a batch
+ * and a summary; exits with 1 where joint is off by more than 2 % in the mean or 10 % in one batch,
+ * or a bound exceeds an optimum.
  *
  * usage: test_exact N_BATCHES [SECONDS_EACH [SEED]]
  */
@@ -60,6 +61,21 @@ static void randomize(struct skrull_planner_input *input, struct skrull_sequence
     input->sequences = sequences;
 }
 
+/* Nodes of two ranks, or of two ranks and two thirds, so that of two pairs one crosses. */
+static struct skrull_cost_model *new_cost(const struct skrull_planner_options *options, unsigned i)
+{
+    const struct skrull_cost_options cost_options = {.preset = "qwen2.5-0.5b",
+                                                     .profile = i % 2 ? "h100-nodes" : NULL,
+                                                     .ranks = options->dp * options->cp,
+                                                     .tp = 3 + i / 2 % 2};
+    struct skrull_cost_model *cost = NULL;
+
+    if (skrull_cost_model_new(&cost_options, &cost, NULL)) {
+        exit(1);
+    }
+    return cost;
+}
+
 static int64_t plan_ns(const struct skrull_planner_input *input, int64_t *ret_bound_ns)
 {
     struct skrull_plan *plan = NULL;
@@ -109,24 +125,22 @@ static void run_batch(const struct skrull_planner_input *input, double seconds, 
 
 int main(int argc, char **argv)
 {
-    const struct skrull_cost_options cost_options = {.preset = "qwen2.5-0.5b"};
     const unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 20;
     const double seconds = argc > 2 ? strtod(argv[2], NULL) : 5;
     uint64_t state = argc > 3 ? strtoull(argv[3], NULL, 10) : 20250926;
     struct skrull_sequence sequences[MAX_SEQUENCES];
-    struct skrull_cost_model *cost = NULL;
     struct tally tally = {0};
 
-    if (skrull_cost_model_new(&cost_options, &cost, NULL)) {
-        return 1;
-    }
     for (unsigned i = 0; i < n; i++) {
-        struct skrull_planner_input input = {.cost = cost};
+        struct skrull_planner_input input = {0};
+        struct skrull_cost_model *cost;
 
         randomize(&input, sequences, &state);
+        cost = new_cost(&input.options, i);
+        input.cost = cost;
         run_batch(&input, seconds, i, &tally);
+        skrull_cost_model_free(cost);
     }
-    skrull_cost_model_free(cost);
     printf("# %u batches, %u proved: joint optimal in %u, mean gap %.3f %%, worst %.2f %%; bounds "
            "above a plan: %u\n",
            n, tally.n_proved, tally.n_optimal,

@@ -53,13 +53,20 @@ static void read_sequence(struct fuzz_input *bytes, uint64_t sample,
 void planner_input_read(struct fuzz_input *bytes, struct planner_input *ret)
 {
     static const char *const presets[] = {"qwen2.5-0.5b", "qwen2.5-7b"};
-    struct skrull_cost_options cost = {.preset = presets[fuzz_u8(bytes) % 2]};
+    static const char *const profiles[] = {"paper-h100", "h100-nodes"};
+    const uint8_t machine = fuzz_u8(bytes);
+    struct skrull_cost_options cost = {.preset = presets[machine % 2],
+                                       .profile = profiles[machine / 2 % 2],
+                                       .tp = machine / 4 % 8,
+                                       .pp = machine / 32};
     size_t n = 0;
 
     *ret = (struct planner_input){.input = {.sequences = ret->sequences, .job = "fuzz"}};
+    read_options(bytes, &ret->input.options);
+    cost.ranks = ret->input.options.dp * ret->input.options.cp;
+    cost.ranks_per_node = ret->input.options.ranks_per_node;
     fuzz_check(skrull_cost_model_new(&cost, &ret->cost, NULL) == 0, "there is a cost model");
     ret->input.cost = ret->cost;
-    read_options(bytes, &ret->input.options);
     while (n < PLANNER_INPUT_MAX_SEQUENCES && bytes->size > 0) {
         read_sequence(bytes, n, &ret->sequences[n]);
         n++;

@@ -84,6 +84,22 @@ class Usage(Ctl):
                 (["compare", "-f", "x", "--policies", "uniform,best"], "unknown policy best")):
             self.fails(2, pattern, *words)
 
+    def test_show_says_which_exchange_crosses_nodes(self):
+        for profile, cp, words in (("h100-nodes", 16, "ms of exchange across nodes"), ("paper-h100", 16, "ms of exchange"),
+                                   ("h100-nodes", 8, "ms of exchange")):
+            path = self.path("nodes.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"name: nodes\nmodel: {{preset: qwen2.5-0.5b}}\nparallel: {{dp: 1, cp: {cp}}}\n"
+                           f"hardware: {{profile: {profile}}}\n"
+                           "batch: {global: 1, bucket_tokens: 4096}\ndata: [{index: nodes.txt}]\n")
+            with open(self.path("nodes.txt"), "w", encoding="utf-8") as file:
+                file.write("30000\n")
+            with open(self.path("nodes.json"), "w", encoding="utf-8") as file:
+                file.write(self.out("plan", "make", "-f", path, "--step", "0", "-o", "json"))
+            shown = self.out("plan", "show", "-f", self.path("nodes.json"), "--job", path)
+            self.assertRegex(shown, rf"sample 0, 30000 tokens .* {words}\n")
+            self.out("plan", "check", "-f", self.path("nodes.json"), "--job", path)
+
     def test_exact_is_no_slower_than_joint(self):
         with open(self.path("small.yaml"), "w", encoding="utf-8") as file:
             file.write("name: small\nmodel: {preset: qwen2.5-0.5b}\nparallel: {dp: 1, cp: 2}\n"

@@ -51,6 +51,34 @@ static void add_up(const struct clocks *clocks, const struct skrull_micro_batch 
     }
 }
 
+/* On which node is a GPU: one of the tensor-parallel peers of a data rank in a stage? */
+static uint32_t node_of(const struct random_case *random, uint32_t rank, uint32_t peer,
+                        uint32_t stage)
+{
+    const struct skrull_cost_options *cost = &random->cost_options;
+    const uint32_t tp = cost->tp > 0 ? cost->tp : 1;
+
+    return cost->ranks_per_node > 0 ? rank / cost->ranks_per_node
+                                    : ((stage * cost->ranks + rank) * tp + peer) / 8;
+}
+
+/* Is there a stage and a peer whose GPUs, of all members, are not on one node? */
+static bool crosses_nodes(const struct random_case *random, uint32_t first, uint32_t size)
+{
+    const struct skrull_cost_options *cost = &random->cost_options;
+
+    for (uint32_t stage = 0; cost->profile && (stage == 0 || stage < cost->pp); stage++) {
+        for (uint32_t peer = 0; peer == 0 || peer < cost->tp; peer++) {
+            for (uint32_t r = first; r < first + size; r++) {
+                if (node_of(random, r, peer, stage) != node_of(random, first, peer, stage)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 static void run_own_part(struct clocks *clocks, uint32_t rank, uint32_t m)
 {
     const struct skrull_micro_batch *micro_batch = micro_batch_of(clocks, rank, m);
@@ -63,7 +91,10 @@ static void run_own_part(struct clocks *clocks, uint32_t rank, uint32_t m)
     add_up(clocks, micro_batch, 1, &local_ns, &tokens);
     for (uint32_t size = 2; size <= clocks->plan->n_ranks; size++) {
         add_up(clocks, micro_batch, size, &unused_ns, &tokens);
-        exchange_ns += cost_exchange_ns(clocks->random->cost, tokens);
+        exchange_ns += cost_exchange_ns(
+            clocks->random->cost,
+            crosses_nodes(clocks->random, rank / size * size, size) ? COST_ACROSS : COST_INSIDE,
+            tokens);
     }
     clocks->comp_ns[rank] += cost_fixed_ns(clocks->random->cost) + local_ns;
     clocks->comm_ns[rank] += exchange_ns > local_ns ? exchange_ns - local_ns : 0;

@@ -200,11 +200,26 @@ static void choose_sequences(struct random_case *random)
     random->input.n_sequences = n;
 }
 
+/* In half of the cases exchange across nodes costs more, for data ranks of all shapes. */
+static void choose_machine(struct random_case *random)
+{
+    struct skrull_cost_options *cost = &random->cost_options;
+
+    if (random_below(&random->state, 2)) {
+        return;
+    }
+    cost->profile = "h100-nodes";
+    cost->ranks = random->input.options.dp * random->input.options.cp;
+    cost->ranks_per_node = random->input.options.ranks_per_node;
+    cost->tp = random_below(&random->state, 3) ? 1u << random_below(&random->state, 4)
+                                               : random_below(&random->state, 12);
+    cost->pp = random_below(&random->state, 2) ? random_below(&random->state, 12) : 1;
+}
+
 static struct random_case *fill(uint64_t seed, uint32_t dp, uint32_t cp, const char *policy)
 {
     static const char *const presets[] = {"qwen2.5-0.5b", "qwen2.5-7b"};
     struct random_case *random = calloc(1, sizeof(*random));
-    struct skrull_cost_options cost = {0};
     struct skrull_error err = {0};
 
     assert_non_null(random);
@@ -219,9 +234,7 @@ static struct random_case *fill(uint64_t seed, uint32_t dp, uint32_t cp, const c
     }
     choose_sequences(random);
     choose_exact_count(random);
-    cost.preset = presets[random_below(&random->state, 2)];
-    assert_int_equal(skrull_cost_model_new(&cost, &random->cost, NULL), 0);
-    random->input.cost = random->cost;
+    random->cost_options.preset = presets[random_below(&random->state, 2)];
     random->input.step = next(&random->state);
     random->input.step >>=
         random_below(&random->state, 64); /* a statement a draw: the same case everywhere */
@@ -229,6 +242,9 @@ static struct random_case *fill(uint64_t seed, uint32_t dp, uint32_t cp, const c
     random->input.job = "property";
     random->input.uid = "00112233445566778899aabbccddeeff";
     random->input.revision = random_below(&random->state, 10);
+    choose_machine(random);
+    assert_int_equal(skrull_cost_model_new(&random->cost_options, &random->cost, NULL), 0);
+    random->input.cost = random->cost;
     return random;
 }
 
@@ -274,7 +290,10 @@ void random_case_print(const struct random_case *random)
     print_message("# bucket_tokens %u, align %u, shard %d, equal_micro_batches %d, loss %d\n",
                   options->bucket_tokens, options->align, (int)options->shard,
                   options->equal_micro_batches, (int)options->loss);
-    print_message("# effort %" PRIu64 "\n", options->effort);
+    print_message("# effort %" PRIu64 ", %s, profile %s, tp %u, pp %u\n", options->effort,
+                  random->cost_options.preset,
+                  random->cost_options.profile ? random->cost_options.profile : "(default)",
+                  random->cost_options.tp, random->cost_options.pp);
     print_message("# micro_batches %u, micro_batch_multiple %u, micro_batch_min %u, "
                   "micro_batch_order %d, mix %d\n",
                   options->micro_batches, options->micro_batch_multiple, options->micro_batch_min,

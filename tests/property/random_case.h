@@ -13,8 +13,9 @@
 #define CASE_MAX_RANKS 64
 
 struct random_case {
-    uint64_t seed, round; /* where it comes from */
-    uint64_t state;       /* of the generator */
+    uint64_t seed, round;                    /* where it comes from */
+    uint64_t state;                          /* of the generator */
+    struct skrull_cost_options cost_options; /* what the model is made of */
     struct skrull_cost_model *cost;
     struct skrull_sequence sequences[CASE_MAX_SEQUENCES];
     struct skrull_planner_input input;

@@ -95,6 +95,9 @@ static void choose_grid(struct random_job *random)
         n_policies++;
     }
     spec->policy = skrull_planner_policies()[random_below(&random->state, n_policies)];
+    spec->hardware.profile = random_below(&random->state, 2) ? "h100-nodes" : NULL;
+    spec->parallel.tp = 1 + random_below(&random->state, 8);
+    spec->parallel.pp = 1 + random_below(&random->state, 3);
     spec->parallel.dp = 1 + random_below(&random->state, 4);
     spec->parallel.cp = cps[random_below(&random->state, 6)];
     spec->batch.bucket_tokens = 1300 + random_below(&random->state, 3000);

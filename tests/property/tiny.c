@@ -21,7 +21,9 @@
 struct skrull_cost_model {
     int64_t linear_ns, square_ns_q10; /* of a token, of a token squared */
     int64_t shard_q10;                /* work of a distributed sequence, relative */
-    int64_t base_ns, token_ns;        /* exchange */
+    int64_t base_ns[COST_ACROSS + 1]; /* exchange, by link */
+    int64_t token_ns[COST_ACROSS + 1];
+    uint32_t node_ranks; /* data ranks of a node; 0: all are in one */
     int64_t fixed_ns;
 };
 
@@ -33,9 +35,35 @@ int64_t cost_comp_ns(const struct skrull_cost_model *model, uint32_t length, uin
     return degree > 1 ? whole_ns * model->shard_q10 / 1024 / degree : whole_ns;
 }
 
-int64_t cost_exchange_ns(const struct skrull_cost_model *model, uint64_t tokens)
+int64_t cost_exchange_ns(const struct skrull_cost_model *model, enum cost_link link,
+                         uint64_t tokens)
 {
-    return tokens > 0 ? model->base_ns + model->token_ns * (int64_t)tokens : 0;
+    return tokens > 0 ? model->base_ns[link] + model->token_ns[link] * (int64_t)tokens : 0;
+}
+
+enum cost_link cost_link_of(const struct skrull_cost_model *model, uint32_t first, uint32_t size)
+{
+    for (uint32_t r = first; r < first + size && model->node_ranks > 0; r++) {
+        if (r / model->node_ranks != first / model->node_ranks) {
+            return COST_ACROSS;
+        }
+    }
+    return COST_INSIDE;
+}
+
+struct cost_links cost_links_of_size(const struct skrull_cost_model *model, uint32_t n_ranks,
+                                     uint32_t size)
+{
+    struct cost_links links = {.least = COST_ACROSS, .most = COST_INSIDE};
+
+    for (uint32_t first = 0; first < n_ranks; first += size) {
+        if (cost_link_of(model, first, size) == COST_INSIDE) {
+            links.least = COST_INSIDE;
+        } else {
+            links.most = COST_ACROSS;
+        }
+    }
+    return links;
 }
 
 int64_t cost_fixed_ns(const struct skrull_cost_model *model)
@@ -43,14 +71,15 @@ int64_t cost_fixed_ns(const struct skrull_cost_model *model)
     return model->fixed_ns;
 }
 
-struct cost_line cost_exchange_floor(const struct skrull_cost_model *model)
+struct cost_line cost_exchange_floor(const struct skrull_cost_model *model, enum cost_link link)
 {
-    return (struct cost_line){.base_ns = model->base_ns, .slope_q20 = model->token_ns << 20};
+    return (struct cost_line){.base_ns = model->base_ns[link],
+                              .slope_q20 = model->token_ns[link] << 20};
 }
 
-struct cost_line cost_exchange_ceiling(const struct skrull_cost_model *model)
+struct cost_line cost_exchange_ceiling(const struct skrull_cost_model *model, enum cost_link link)
 {
-    return cost_exchange_floor(model);
+    return cost_exchange_floor(model, link);
 }
 
 static uint64_t next(uint64_t *state)
@@ -108,6 +137,18 @@ static void choose_sequences(struct tiny *tiny, uint64_t *state)
     }
 }
 
+/* In two of three instances nodes of any number of ranks, with exchange that costs up to a multiple
+ * more across them. */
+static void choose_nodes(struct skrull_cost_model *cost, int64_t typical_token_ns, uint64_t *state)
+{
+    cost->node_ranks = below(state, 3) ? 1 + below(state, MAX_RANKS) : 0;
+    cost->base_ns[COST_ACROSS] = cost->base_ns[COST_INSIDE] * (1 + below(state, 5));
+    cost->token_ns[COST_ACROSS] = cost->token_ns[COST_INSIDE] * (1 + below(state, 5));
+    if (below(state, 4) == 0) {
+        cost->token_ns[COST_ACROSS] += typical_token_ns;
+    }
+}
+
 /* Overheads from nothing to twice a typical sequence's work. */
 static void choose_costs(struct tiny *tiny, struct skrull_cost_model *cost, uint64_t *state)
 {
@@ -122,9 +163,10 @@ static void choose_costs(struct tiny *tiny, struct skrull_cost_model *cost, uint
     }
     typical_ns = typical_ns / (int64_t)tiny->input.n_sequences + 1;
     cost->fixed_ns = typical_ns * shares_q10[below(state, 6)] / 1024;
-    cost->base_ns = typical_ns * shares_q10[below(state, 6)] / 1024 / 3;
-    cost->token_ns =
+    cost->base_ns[COST_INSIDE] = typical_ns * shares_q10[below(state, 6)] / 1024 / 3;
+    cost->token_ns[COST_INSIDE] =
         typical_ns * shares_q10[below(state, 6)] / 1024 * 3 / 5 / tiny->input.options.bucket_tokens;
+    choose_nodes(cost, typical_ns / tiny->input.options.bucket_tokens, state);
 }
 
 struct tiny *tiny_new(uint64_t seed)
@@ -175,7 +217,9 @@ static void run_micro_batch(const struct tiny *tiny, const struct placement *pla
         bool has_work = tokens[1][r] > 0;
 
         for (uint32_t size = 2; size <= n_ranks; size++) {
-            exchange_ns += cost_exchange_ns(batch->cost, tokens[size][r / size * size]);
+            exchange_ns +=
+                cost_exchange_ns(batch->cost, cost_link_of(batch->cost, r / size * size, size),
+                                 tokens[size][r / size * size]);
             has_work |= tokens[size][r / size * size] > 0;
         }
         if (has_work || batch->options.equal_micro_batches) {

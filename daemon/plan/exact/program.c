@@ -9,7 +9,8 @@
  *   t[j,n] >= t[j,m] + computation of n - B (1 - g[j,n])    for each smaller group m inside,
  *   c[j,r] >= a[j,r], c[j,r] >= t[j,n], T >= c[last,r], minimise T,
  * with B the time that is to be beaten. Not needed, but it helps: R T >= all work, and the longest
- * sequence is on the first group of its size, since groups of a size can change places.
+ * sequence is on the first group of its size, since groups of a size can change places (not where
+ * some of them lie in a node and others do not). Base and slope are those of the group's link.
  */
 #include "plan/exact/program.h"
 
@@ -30,7 +31,8 @@ struct builder {
     double *coefficients;
     int n_terms;
     int first_used, first_group, first_end, first_ready, first_met, time_column;
-    double fixed_ms, base_ms, slope_ms, cap_ms;
+    double fixed_ms, cap_ms;
+    double base_ms[COST_ACROSS + 1], slope_ms[COST_ACROSS + 1]; /* by link */
 };
 
 static uint32_t n_groups(const struct joint_problem *problem)
@@ -111,8 +113,9 @@ static void add_columns(struct builder *b)
         for (uint32_t i = 0; i < n_mb * problem->n_nodes; i++, n++) {
             const uint32_t node = i % problem->n_nodes;
             const struct joint_level *level = level_of(problem, node);
-            const bool is_barred = level->slots[k] == JOINT_NONE ||
-                                   (k == problem->order[0] && node != level->first_node);
+            const bool is_barred =
+                level->slots[k] == JOINT_NONE ||
+                (k == problem->order[0] && node != level->first_node && problem->is_even);
 
             add_column(b, is_barred ? 0 : 1, 0, true);
         }
@@ -230,12 +233,14 @@ static void add_own(struct builder *b, uint32_t mb, uint32_t rank)
     end_row(b, 'G', 0);
     begin_ready(b, mb, rank);
     for (uint32_t node = problem->first_group; node < problem->n_nodes; node++) {
+        const uint32_t link = problem->node_links[node];
+
         if (!holds(problem, node, rank)) {
             continue;
         }
-        add_term(b, group_column(b, b->first_group, mb, node), -b->base_ms);
+        add_term(b, group_column(b, b->first_group, mb, node), -b->base_ms[link]);
         for (uint32_t k = 0; k < problem->n_sequences; k++) {
-            add_term(b, x_of(b, k, mb, node), -b->slope_ms * problem->lengths[k]);
+            add_term(b, x_of(b, k, mb, node), -b->slope_ms[link] * problem->lengths[k]);
         }
     }
     end_row(b, 'G', 0);
@@ -349,15 +354,18 @@ int exact_program_solve(const struct exact_program *program, uint32_t (*places)[
                         struct exact_answer *ret_answer)
 {
     const struct joint_problem *problem = program->problem;
-    const struct cost_line line = cost_exchange_floor(problem->batch->cost);
+    const struct skrull_cost_model *cost = problem->batch->cost;
+    const struct cost_line inside = cost_exchange_floor(cost, COST_INSIDE);
+    const struct cost_line across = cost_exchange_floor(cost, COST_ACROSS);
     const size_t n_columns = (size_t)exact_program_columns(program);
     bool is_whole;
     struct builder b = {
         .program = program,
         .problem = problem,
         .fixed_ms = (double)problem->fixed_ns * MS,
-        .base_ms = (double)line.base_ns * MS,
-        .slope_ms = (double)line.slope_q20 / 1048576.0 * MS,
+        .base_ms = {(double)inside.base_ns * MS, (double)across.base_ns * MS},
+        .slope_ms = {(double)inside.slope_q20 / 1048576.0 * MS,
+                     (double)across.slope_q20 / 1048576.0 * MS},
         .cap_ms = (double)program->cap_ns * MS,
     };
 

@@ -99,15 +99,17 @@ static void choose_groups(struct concentration *con)
 {
     const struct joint_problem *problem = con->problem;
     int64_t *group_ns = con->hosts->group_ns;
-    /* What a token adds to a group's exchange; its base is the same for all. */
-    const int64_t slope_q20 = cost_exchange_floor(problem->batch->cost).slope_q20;
+    /* What a token adds to a group's exchange; the base is left out. */
+    const int64_t slopes_q20[] = {
+        [COST_INSIDE] = cost_exchange_floor(problem->batch->cost, COST_INSIDE).slope_q20,
+        [COST_ACROSS] = cost_exchange_floor(problem->batch->cost, COST_ACROSS).slope_q20};
 
     for (uint32_t g = 0; g < con->shared->n_nodes; g++) {
         group_ns[g] = g < con->how->n_hosts ? con->how->cap_ns : 0;
     }
     for (uint32_t i = 0; i < problem->n_sequences; i++) {
         const uint32_t k = problem->order[i];
-        uint32_t least = 0;
+        uint32_t least = 0, link;
 
         con->hosts->groups[k] = JOINT_NONE;
         if (con->hosts->ranks[k] != JOINT_NONE || is_left_over(con, i)) {
@@ -117,7 +119,8 @@ static void choose_groups(struct concentration *con)
             least = group_ns[g] < group_ns[least] ? g : least;
         }
         con->hosts->groups[k] = least;
-        group_ns[least] += con->shared->comp_ns[k] + (slope_q20 * problem->lengths[k] >> 20);
+        link = problem->node_links[con->shared->first_node + least];
+        group_ns[least] += con->shared->comp_ns[k] + (slopes_q20[link] * problem->lengths[k] >> 20);
     }
 }
 

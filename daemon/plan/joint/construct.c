@@ -32,8 +32,8 @@ static int64_t added_ns(const struct joint_state *state, uint32_t k, uint32_t no
     if (level->size > 1) {
         const struct joint_cell *cell = joint_cell_at(state, mb, node);
 
-        return comp_ns + joint_exchange_ns(problem, cell->tokens + problem->lengths[k]) -
-               cell->exchange_ns;
+        return comp_ns - cell->exchange_ns +
+               joint_exchange_ns(problem, node, cell->tokens + problem->lengths[k]);
     }
     unhidden_ns =
         joint_bucket_at(state, mb, node)->exchange_ns - joint_bucket_at(state, mb, node)->local_ns;
@@ -124,7 +124,9 @@ static bool may_use(const struct construction *con, uint32_t k, uint32_t l)
 static uint32_t first_level(const struct construction *con, uint32_t k)
 {
     const struct joint_problem *problem = con->state->problem;
-    const int64_t exchange_ns = joint_exchange_ns(problem, problem->lengths[k]);
+    const uint32_t length = problem->lengths[k];
+    enum cost_link link = COST_INSIDE;
+    int64_t exchange_ns = cost_exchange_ns(problem->batch->cost, link, length);
     uint32_t quickest = problem->n_levels;
     int64_t quickest_ns = INT64_MAX;
 
@@ -134,6 +136,10 @@ static uint32_t first_level(const struct construction *con, uint32_t k)
 
         if (!may_use(con, k, l)) {
             continue;
+        }
+        if (level->link != link) {
+            link = level->link;
+            exchange_ns = cost_exchange_ns(problem->batch->cost, link, length);
         }
         alone_ns = problem->fixed_ns + level->comp_ns[k] + (level->size > 1 ? exchange_ns : 0);
         if (alone_ns <= con->how->degree_ns) {

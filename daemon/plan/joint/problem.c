@@ -31,6 +31,27 @@ static int fill_costs(const struct joint_problem *problem, struct joint_level *l
     return 0;
 }
 
+/* What the exchange of each group runs over. */
+static void link_nodes(struct joint_problem *problem)
+{
+    problem->is_even = true;
+    for (uint32_t l = 0; l < problem->n_levels; l++) {
+        struct joint_level *level = &problem->levels[l];
+        enum cost_link most = COST_INSIDE;
+
+        level->link = COST_ACROSS;
+        for (uint32_t i = 0; i < level->n_nodes; i++) {
+            const enum cost_link link =
+                cost_link_of(problem->batch->cost, i * level->size, level->size);
+
+            problem->node_links[level->first_node + i] = (uint8_t)link;
+            level->link = link < level->link ? link : level->link;
+            most = link > most ? link : most;
+        }
+        problem->is_even &= level->link == most;
+    }
+}
+
 /* Numbers the groups of the levels and links each to the one around it. */
 static int number_nodes(struct joint_problem *problem)
 {
@@ -47,9 +68,11 @@ static int number_nodes(struct joint_problem *problem)
     }
     problem->parents = ARENA_ARRAY(arena, uint32_t, problem->n_nodes);
     problem->node_levels = ARENA_ARRAY(arena, uint8_t, problem->n_nodes);
-    if (!problem->parents || !problem->node_levels) {
+    problem->node_links = ARENA_ARRAY(arena, uint8_t, problem->n_nodes);
+    if (!problem->parents || !problem->node_levels || !problem->node_links) {
         return SKRULL_ERR_RESOURCE_EXHAUSTED;
     }
+    link_nodes(problem);
     for (uint32_t l = 0; l < problem->n_levels; l++) {
         const struct joint_level *level = &problem->levels[l];
         const struct joint_level *above = l + 1 < problem->n_levels ? level + 1 : NULL;
@@ -191,7 +214,9 @@ int64_t joint_total_ns(const struct joint_problem *problem, int64_t clock_ns, ui
                              : clock_ns;
 }
 
-int64_t joint_exchange_ns(const struct joint_problem *problem, uint64_t tokens)
+int64_t joint_exchange_ns(const struct joint_problem *problem, uint32_t node, uint64_t tokens)
 {
-    return cost_exchange_ns(problem->batch->cost, tokens);
+    const enum cost_link link = (enum cost_link)problem->node_links[node];
+
+    return cost_exchange_ns(problem->batch->cost, link, tokens);
 }

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "cost/cost.h"
 #include "plan/batch.h"
 
 #define JOINT_NONE UINT32_MAX
@@ -14,6 +15,7 @@ struct joint_level {
     uint32_t fanout;        /* groups of the level below in one of this level; level 0: 1 */
     uint32_t n_nodes;       /* groups: ranks / size */
     uint32_t first_node;    /* number of the first; those of a level follow one another by rank */
+    enum cost_link link;    /* the cheapest of the groups' */
     const int64_t *comp_ns; /* [n_sequences] computation on each member */
     const uint32_t *slots;  /* [n_sequences] padded tokens on each member; JOINT_NONE: above C */
 };
@@ -34,6 +36,8 @@ struct joint_problem {
     struct joint_level levels[DEGREES_MAX];
     uint32_t *parents;    /* [n_nodes] group of the next level around it; JOINT_NONE at the top */
     uint8_t *node_levels; /* [n_nodes] */
+    uint8_t *node_links;  /* [n_nodes] enum cost_link of the group */
+    bool is_even;         /* groups of a size are all alike: of one link */
 };
 
 /* Costs of `batch` (borrowed, as is its scratch memory) at the sizes in `degrees`. Returns 0, or
@@ -62,4 +66,4 @@ static inline uint32_t joint_first_rank(const struct joint_problem *problem, uin
 int64_t joint_total_ns(const struct joint_problem *problem, int64_t clock_ns, uint32_t n_mb);
 
 /* Exchange of a group for `tokens` in all. */
-int64_t joint_exchange_ns(const struct joint_problem *problem, uint64_t tokens);
+int64_t joint_exchange_ns(const struct joint_problem *problem, uint32_t node, uint64_t tokens);

@@ -223,7 +223,7 @@ static int64_t change_cell(struct joint_state *state, struct joint_place place, 
 
     cell->work_ns += comp_ns;
     cell->tokens = tokens;
-    cell->exchange_ns = joint_exchange_ns(state->problem, tokens);
+    cell->exchange_ns = joint_exchange_ns(state->problem, place.node, tokens);
     return cell->exchange_ns - before_ns;
 }
 

@@ -117,7 +117,7 @@ static void end_micro_batch(struct timing *timing)
 
     for (uint32_t i = 0; i < timing->n_groups; i++) {
         const uint32_t node = timing->groups[i], first = joint_first_rank(problem, node);
-        const int64_t exchange_ns = joint_exchange_ns(problem, timing->tokens[node]);
+        const int64_t exchange_ns = joint_exchange_ns(problem, node, timing->tokens[node]);
 
         for (uint32_t j = 0; j < problem->levels[problem->node_levels[node]].size; j++) {
             wake(timing, first + j);

@@ -53,6 +53,12 @@ struct skrull_cost_options {
     const char *preset;  /* a name of presets.def */
     const char *profile; /* a name of profiles.def, NULL: paper-h100 */
     enum skrull_flops flops;
+    /*
+     * Where the GPUs of groups are, for profiles that tell exchange inside a node from that across.
+     * GPUs are numbered by tensor-parallel peer, then data rank (`ranks` of them, dp x cp), then
+     * pipeline stage. ranks_per_node, where it is not 0, replaces the profile's nodes. tp, pp: 0 is 1.
+     */
+    uint32_t ranks, tp, pp, ranks_per_node;
 };
 
 /* A new cost model, freed by skrull_cost_model_free. INVALID_ARGUMENT names what is unknown and lists

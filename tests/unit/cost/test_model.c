@@ -18,6 +18,21 @@ static struct skrull_cost_model *model_of(const char *preset)
     return model;
 }
 
+static struct skrull_cost_model *model_on(const char *profile, uint32_t ranks, uint32_t tp,
+                                          uint32_t pp, uint32_t ranks_per_node)
+{
+    const struct skrull_cost_options options = {.preset = "qwen2.5-0.5b",
+                                                .profile = profile,
+                                                .ranks = ranks,
+                                                .tp = tp,
+                                                .pp = pp,
+                                                .ranks_per_node = ranks_per_node};
+    struct skrull_cost_model *model = NULL;
+
+    assert_int_equal(skrull_cost_model_new(&options, &model, NULL), 0);
+    return model;
+}
+
 /* 3 x 24 x (20 x 896^2 x S + 4 x 896 x 128 x S + 4 x 896 x S^2) / (989e12 x 0.6) s; 3 x 28 for 7B.
  */
 static void test_cost_comp_ns__matches_equation_13(void **state)
@@ -59,11 +74,129 @@ static void test_cost_exchange_ns__is_latency_and_slope(void **state)
     struct skrull_cost_model *model = model_of("qwen2.5-0.5b");
 
     (void)state;
-    assert_int_equal(cost_exchange_ns(model, 0), 0);
-    assert_int_equal(cost_exchange_ns(model, 1000), 2392243);
+    assert_int_equal(cost_exchange_ns(model, COST_INSIDE, 0), 0);
+    assert_int_equal(cost_exchange_ns(model, COST_INSIDE, 1000), 2392243);
     skrull_cost_model_free(model);
     model = model_of("qwen2.5-7b");
-    assert_int_equal(cost_exchange_ns(model, 1000), 3603802);
+    assert_int_equal(cost_exchange_ns(model, COST_INSIDE, 1000), 3603802);
+    skrull_cost_model_free(model);
+}
+
+/* 72 x (51.2 us + 20 us per 1e6 bytes x 512 x tokens). */
+static void test_cost_exchange_ns__costs_more_across_nodes(void **state)
+{
+    struct skrull_cost_model *model = model_on("h100-nodes", 0, 0, 0, 0);
+
+    (void)state;
+    assert_int_equal(cost_exchange_ns(model, COST_ACROSS, 0), 0);
+    assert_int_equal(cost_exchange_ns(model, COST_ACROSS, 1000), 4423680);
+    assert_int_equal(cost_exchange_ns(model, COST_INSIDE, 1000), 2392243);
+    skrull_cost_model_free(model);
+    model = model_on("paper-h100", 0, 0, 0, 0); /* knows no nodes */
+    assert_int_equal(cost_exchange_ns(model, COST_ACROSS, 1000), 2392243);
+    assert_int_equal(cost_link_of(model, 0, 64), COST_INSIDE);
+    skrull_cost_model_free(model);
+}
+
+/* Which groups cross nodes of 8 GPUs. */
+static void test_cost_link_of__is_exact(void **state)
+{
+    static const struct {
+        uint32_t ranks, tp, pp, ranks_per_node;
+        uint32_t first, size;
+        enum cost_link link;
+    } rows[] = {
+        {32, 0, 0, 0, 0, 8, COST_INSIDE},
+        {32, 1, 1, 0, 24, 8, COST_INSIDE},
+        {32, 1, 1, 0, 0, 16, COST_ACROSS},
+        {32, 1, 1, 0, 7, 1, COST_INSIDE},
+        /* 3 does not divide 8: of its groups 6 to 8 has a border inside. */
+        {9, 1, 1, 0, 0, 3, COST_INSIDE},
+        {9, 1, 1, 0, 3, 3, COST_INSIDE},
+        {9, 1, 1, 0, 6, 3, COST_ACROSS},
+        {18, 1, 1, 0, 0, 6, COST_INSIDE},
+        {18, 1, 1, 0, 6, 6, COST_ACROSS},
+        /* Four GPUs a rank, two ranks a node; sixteen, each rank is more than one. */
+        {8, 4, 1, 0, 2, 2, COST_INSIDE},
+        {8, 4, 1, 0, 0, 4, COST_ACROSS},
+        {8, 8, 1, 0, 0, 2, COST_ACROSS},
+        {8, 16, 1, 0, 0, 2, COST_ACROSS},
+        {8, 16, 1, 0, 3, 1, COST_INSIDE},
+        /* Three GPUs a rank: ranks 2 and 3 are GPUs 6 to 11. */
+        {8, 3, 1, 0, 0, 2, COST_INSIDE},
+        {8, 3, 1, 0, 2, 2, COST_ACROSS},
+        {8, 3, 1, 0, 6, 2, COST_INSIDE},
+        /* Stages of 6 GPUs: in the second, ranks 2 and 3 are GPUs 8 and 9, 0 and 1 are 6 and 7,
+         * ranks 0 to 2 cross. */
+        {6, 1, 1, 0, 0, 3, COST_INSIDE},
+        {6, 1, 2, 0, 0, 3, COST_ACROSS},
+        {6, 1, 2, 0, 0, 2, COST_INSIDE},
+        {6, 1, 2, 0, 2, 2, COST_INSIDE},
+        /* Of 3 GPUs: ranks 0 and 1 are GPUs 15 and 16 in the sixth. */
+        {3, 1, 5, 0, 0, 2, COST_INSIDE},
+        {3, 1, 6, 0, 0, 2, COST_ACROSS},
+        {3, 1, 65536, 0, 0, 2, COST_ACROSS},
+        /* The job says what a node is. */
+        {32, 1, 1, 16, 0, 16, COST_INSIDE},
+        {32, 1, 1, 4, 0, 8, COST_ACROSS},
+        {32, 4, 1, 4, 0, 4, COST_INSIDE},
+        {65536, 65536, 65536, 0, 0, 65536, COST_ACROSS},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct skrull_cost_model *model =
+            model_on("h100-nodes", rows[i].ranks, rows[i].tp, rows[i].pp, rows[i].ranks_per_node);
+
+        print_message("# row %zu\n", i);
+        assert_int_equal(cost_link_of(model, rows[i].first, rows[i].size), rows[i].link);
+        skrull_cost_model_free(model);
+    }
+}
+
+static void test_cost_links_of_size__spans_all_groups(void **state)
+{
+    struct skrull_cost_model *model = model_on("h100-nodes", 18, 1, 1, 0);
+    static const struct {
+        uint32_t size;
+        enum cost_link least, most;
+    } rows[] = {{1, COST_INSIDE, COST_INSIDE},
+                {2, COST_INSIDE, COST_INSIDE},
+                {6, COST_INSIDE, COST_ACROSS},
+                {18, COST_ACROSS, COST_ACROSS}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct cost_links links = cost_links_of_size(model, 18, rows[i].size);
+
+        print_message("# row %zu\n", i);
+        assert_int_equal(links.least, rows[i].least);
+        assert_int_equal(links.most, rows[i].most);
+    }
+    skrull_cost_model_free(model);
+}
+
+/* What proofs about plans need. */
+static void test_cost_exchange_lines__hold_on_both_links(void **state)
+{
+    static const uint64_t tokens[] = {1, 2, 1000, 123457, 99999999};
+    struct skrull_cost_model *model = model_on("h100-nodes", 32, 1, 1, 0);
+
+    (void)state;
+    for (int link = COST_INSIDE; link <= COST_ACROSS; link++) {
+        const struct cost_line floor = cost_exchange_floor(model, (enum cost_link)link);
+        const struct cost_line ceiling = cost_exchange_ceiling(model, (enum cost_link)link);
+        const struct cost_line inside = cost_exchange_floor(model, COST_INSIDE);
+
+        assert_true(floor.base_ns >= inside.base_ns && floor.slope_q20 >= inside.slope_q20);
+        for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+            const double t = (double)tokens[i] / 1048576.0;
+            const double ns = (double)cost_exchange_ns(model, (enum cost_link)link, tokens[i]);
+
+            assert_true((double)floor.base_ns + (double)floor.slope_q20 * t <= ns);
+            assert_true((double)ceiling.base_ns + (double)ceiling.slope_q20 * t >= ns);
+        }
+    }
     skrull_cost_model_free(model);
 }
 
@@ -90,7 +223,7 @@ static void test_skrull_cost_model_new__refuses_what_it_does_not_know(void **sta
         {{.preset = NULL}, "model.preset is missing"},
         {{.preset = "qwen"}, "unknown preset qwen, there are: qwen2.5-0.5b, qwen2.5-7b"},
         {{.preset = "qwen2.5-7b", .profile = "a100"},
-         "unknown profile a100, there are: paper-h100"},
+         "unknown profile a100, there are: paper-h100, h100-nodes"},
         {{.preset = "qwen2.5-7b", .flops = SKRULL_FLOPS_EXACT}, "exact is not built yet"},
         {{.preset = "qwen2.5-7b", .flops = (enum skrull_flops)9}, "model.flops: unknown value 9"},
     };
@@ -127,6 +260,10 @@ int main(void)
         cmocka_unit_test(test_cost_comp_ns__matches_equation_13),
         cmocka_unit_test(test_cost_comp_ns__saturates),
         cmocka_unit_test(test_cost_exchange_ns__is_latency_and_slope),
+        cmocka_unit_test(test_cost_exchange_ns__costs_more_across_nodes),
+        cmocka_unit_test(test_cost_link_of__is_exact),
+        cmocka_unit_test(test_cost_links_of_size__spans_all_groups),
+        cmocka_unit_test(test_cost_exchange_lines__hold_on_both_links),
         cmocka_unit_test(test_constants__of_both_presets),
         cmocka_unit_test(test_skrull_cost_model_new__refuses_what_it_does_not_know),
         cmocka_unit_test(test_skrull_cost_model_new__fills_in_defaults),

@@ -28,6 +28,20 @@ void fixture_init(struct fixture *fixture, uint32_t dp, uint32_t cp, uint32_t bu
         .revision = 3};
 }
 
+void fixture_use_nodes(struct fixture *fixture, uint32_t tp)
+{
+    const struct skrull_cost_options cost = {
+        .preset = "qwen2.5-0.5b",
+        .profile = "h100-nodes",
+        .ranks = fixture->input.options.dp * fixture->input.options.cp,
+        .tp = tp,
+        .ranks_per_node = fixture->input.options.ranks_per_node};
+
+    skrull_cost_model_free(fixture->cost);
+    assert_int_equal(skrull_cost_model_new(&cost, &fixture->cost, NULL), 0);
+    fixture->input.cost = fixture->cost;
+}
+
 void fixture_deinit(struct fixture *fixture)
 {
     skrull_cost_model_free(fixture->cost);

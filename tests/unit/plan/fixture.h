@@ -24,6 +24,10 @@ struct fixture {
 void fixture_init(struct fixture *fixture, uint32_t dp, uint32_t cp, uint32_t bucket_tokens);
 void fixture_deinit(struct fixture *fixture);
 
+/* From now on profile h100-nodes, with so many GPUs in a data rank and 8 in a node; grid as it is.
+ */
+void fixture_use_nodes(struct fixture *fixture, uint32_t tp);
+
 /* The batch: samples 100, 101, ...; all tokens count in the loss. */
 void fixture_set(struct fixture *fixture, const uint32_t *lengths, size_t n);
 

@@ -251,7 +251,12 @@ static bool own_work(const struct batch *batch, const struct placement *placemen
                 tokens += batch->sequences[i].length;
             }
         }
-        *ret_exchange_ns += tokens == UINT64_MAX ? 0 : cost_exchange_ns(batch->cost, tokens);
+        *ret_exchange_ns +=
+            tokens == UINT64_MAX
+                ? 0
+                : cost_exchange_ns(batch->cost,
+                                   cost_link_of(batch->cost, at->group_first, at->group_size),
+                                   tokens);
     }
     return has_work;
 }

@@ -32,11 +32,29 @@ static void test_bound_of_plan__one_sequence_alone(void **state)
     fixture_init(&fixture, 1, 2, 8000);
     fixture_set(&fixture, lengths, 1);
     whole = cost_comp_ns(fixture.cost, 8000, 1);
-    shared = cost_comp_ns(fixture.cost, 8000, 2) + cost_exchange_ns(fixture.cost, 8000);
+    shared =
+        cost_comp_ns(fixture.cost, 8000, 2) + cost_exchange_ns(fixture.cost, COST_INSIDE, 8000);
     assert_true(shared < whole);
     assert_int_equal(bound_of(&fixture), cost_fixed_ns(fixture.cost) + shared);
     fixture.input.options.max_degree = 1;
     assert_int_equal(bound_of(&fixture), cost_fixed_ns(fixture.cost) + whole);
+    fixture_deinit(&fixture);
+}
+
+/* Two ranks on two nodes: sharing costs the exchange across them. */
+static void test_bound_of_plan__one_sequence_across_nodes(void **state)
+{
+    static const uint32_t lengths[] = {12000};
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 1, 2, 12000);
+    fixture.input.options.min_degree = 2;
+    fixture_set(&fixture, lengths, 1);
+    fixture_use_nodes(&fixture, 8);
+    assert_int_equal(bound_of(&fixture), cost_fixed_ns(fixture.cost) +
+                                             cost_comp_ns(fixture.cost, 12000, 2) +
+                                             cost_exchange_ns(fixture.cost, COST_ACROSS, 12000));
     fixture_deinit(&fixture);
 }
 
@@ -87,7 +105,7 @@ static void test_bound_of_plan__counts_sizes_that_fit(void **state)
     fixture_init(&fixture, 1, 2, 4000);
     fixture_set(&fixture, lengths, 4);
     optimum = 4 * (cost_fixed_ns(fixture.cost) + cost_comp_ns(fixture.cost, 8000, 2) +
-                   cost_exchange_ns(fixture.cost, 8000));
+                   cost_exchange_ns(fixture.cost, COST_INSIDE, 8000));
     assert_in_range(bound_of(&fixture), optimum - 20, optimum); /* whole-machine sequences */
     fixture_deinit(&fixture);
 }
@@ -115,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bound_of_plan__one_sequence_alone),
+        cmocka_unit_test(test_bound_of_plan__one_sequence_across_nodes),
         cmocka_unit_test(test_bound_of_plan__mean_work_and_fixed),
         cmocka_unit_test(test_bound_of_plan__rounds),
         cmocka_unit_test(test_bound_of_plan__counts_sizes_that_fit),

@@ -57,7 +57,7 @@ static void test_evaluate_plan__overlaps_exchange_with_local_work(void **state)
     time_plan(&batch, plan, false);
     fixed = cost_fixed_ns(fixture.cost);
     local = cost_comp_ns(fixture.cost, 4000, 1);
-    exchange = cost_exchange_ns(fixture.cost, 6000);
+    exchange = cost_exchange_ns(fixture.cost, COST_INSIDE, 6000);
     shard = cost_comp_ns(fixture.cost, 6000, 2);
     assert_true(local > exchange);
     first = estimate_of(plan, 0, 0);
@@ -99,11 +99,13 @@ static void test_evaluate_plan__runs_smaller_groups_first(void **state)
     plan = lay_out(&batch, placements);
     time_plan(&batch, plan, false);
     fixed = cost_fixed_ns(fixture.cost);
-    exchange = cost_exchange_ns(fixture.cost, 3000) + cost_exchange_ns(fixture.cost, 8000);
+    exchange = cost_exchange_ns(fixture.cost, COST_INSIDE, 3000) +
+               cost_exchange_ns(fixture.cost, COST_INSIDE, 8000);
     pair = cost_comp_ns(fixture.cost, 8000, 2);
     four = cost_comp_ns(fixture.cost, 3000, 4);
     assert_int_equal(plan->estimate.iteration_ns, fixed + exchange + pair + four);
-    assert_int_equal(estimate_of(plan, 3, 0)->idle_ns, pair + cost_exchange_ns(fixture.cost, 8000));
+    assert_int_equal(estimate_of(plan, 3, 0)->idle_ns,
+                     pair + cost_exchange_ns(fixture.cost, COST_INSIDE, 8000));
     skrull_plan_free(plan);
     fixture_deinit(&fixture);
 }

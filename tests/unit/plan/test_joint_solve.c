@@ -256,6 +256,70 @@ static void test_joint__out_of_memory(void **state)
     fixture_deinit(&fixture);
 }
 
+/* 8,000 tokens on <1, 16>: on all ranks a sequence computes least, and where exchange costs the
+ * same everywhere it is shared by all; where they are two nodes, by the ranks of one. */
+static void test_joint__takes_a_size_that_stays_in_a_node(void **state)
+{
+    static const uint32_t lengths[] = {8000};
+    struct fixture fixture;
+    struct skrull_plan *plan;
+
+    (void)state;
+    fixture_init(&fixture, 1, 16, 16000);
+    fixture.input.options.cp_mode = SKRULL_CP_MODE_ELASTIC;
+    fixture_set(&fixture, lengths, 1);
+    plan = fixture_plan(&fixture, "joint");
+    assert_int_equal(plan->segments[0].group_size, 16);
+    skrull_plan_free(plan);
+    fixture_use_nodes(&fixture, 1);
+    plan = fixture_plan(&fixture, "joint");
+    assert_int_equal(plan->segments[0].group_size, 8);
+    assert_int_equal(plan->estimate.iteration_ns,
+                     cost_fixed_ns(fixture.cost) + cost_comp_ns(fixture.cost, 8000, 8) +
+                         cost_exchange_ns(fixture.cost, COST_INSIDE, 8000));
+    assert_int_equal(plan->estimate.bound_ns, plan->estimate.iteration_ns);
+    skrull_plan_free(plan);
+    fixture_deinit(&fixture);
+}
+
+static uint32_t count_crossing(const struct fixture *fixture, const struct skrull_plan *plan)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < plan->n_segments; i++) {
+        n += cost_link_of(fixture->cost, plan->segments[i].group_first,
+                          plan->segments[i].group_size) == COST_ACROSS;
+    }
+    return n;
+}
+
+/* Three GPUs a rank: of the pairs on <4, 2> the first and the last lie in a node, the second and
+ * the third reach over two. Two sequences too long for a rank go to those two. */
+static void test_joint__takes_the_groups_that_stay_in_a_node(void **state)
+{
+    static const uint32_t lengths[] = {9000, 9000};
+    static const enum skrull_cp_mode modes[] = {SKRULL_CP_MODE_FIXED, SKRULL_CP_MODE_ELASTIC};
+    struct fixture fixture;
+    struct skrull_plan *plan;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        fixture_init(&fixture, 4, 2, 5000);
+        fixture.input.options.cp_mode = modes[i];
+        fixture.input.options.max_degree = 2;
+        fixture_set(&fixture, lengths, 2);
+        fixture_use_nodes(&fixture, 3);
+        plan = fixture_plan(&fixture, "joint");
+        assert_int_equal(plan->n_segments, 8); /* two on each of four ranks */
+        assert_int_equal(count_crossing(&fixture, plan), 0);
+        assert_int_equal(plan->estimate.iteration_ns,
+                         cost_fixed_ns(fixture.cost) + cost_comp_ns(fixture.cost, 9000, 2) +
+                             cost_exchange_ns(fixture.cost, COST_INSIDE, 9000));
+        skrull_plan_free(plan);
+        fixture_deinit(&fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +330,8 @@ int main(void)
         cmocka_unit_test(test_joint__depends_on_lengths_alone),
         cmocka_unit_test(test_joint__two_sequences_on_two_ranks),
         cmocka_unit_test(test_joint__elastic_holds_what_fixed_cannot),
+        cmocka_unit_test(test_joint__takes_a_size_that_stays_in_a_node),
+        cmocka_unit_test(test_joint__takes_the_groups_that_stay_in_a_node),
         cmocka_unit_test(test_joint__many_micro_batches),
         cmocka_unit_test(test_joint__keeps_an_exact_count),
         cmocka_unit_test(test_joint__out_of_memory),
