@@ -169,6 +169,7 @@ void block_run()
     for (struct thread &thread : b->threads) {
         thread.state = THREAD_READY;
         thread.operation = nullptr;
+        thread.at = where("the start of the kernel", 0);
         thread.group = 0;
         thread.n_copies = 0;
         thread.view.block_idx = b->idx;

@@ -18,6 +18,10 @@ void print_message(const char *format, va_list args)
         fprintf(stderr, "  thread (%u,%u,%u) of block (%u,%u,%u), SHIM_ORDER=%d\n",
                 self->thread_idx.x, self->thread_idx.y, self->thread_idx.z, self->block_idx.x,
                 self->block_idx.y, self->block_idx.z, running->order);
+        if (this_thread()->at.line > 0) {
+            fprintf(stderr, "  last seen at %s:%d\n", this_thread()->at.file,
+                    this_thread()->at.line);
+        }
     }
 }
 

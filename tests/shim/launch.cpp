@@ -110,9 +110,10 @@ void place_threads(struct block *b, uint64_t i_block)
 {
     constexpr uint64_t step = n_lanes + 1;
     const uint64_t first = sanitizer_sees_races() ? i_block * step : 0;
+    const uint64_t n_fibers = b->threads.size() + (sanitizer_sees_races() ? n_lanes - 1 : 0);
 
     for (size_t i = 0; i < b->threads.size(); i++) {
-        pool_slot *slot = pool.at((first + i) % b->threads.size());
+        pool_slot *slot = pool.at((first + i) % n_fibers);
 
         b->threads[i].fiber = &slot->fiber;
         b->threads[i].copies = slot->copies;

@@ -13,10 +13,16 @@ namespace shim
 {
 namespace
 {
-void check_agreement(const struct thread *me, const struct thread *other)
+bool agrees(const struct thread *me, const struct thread *other)
 {
-    if (other->operation != me->operation || other->mask != me->mask ||
-        other->at.line != me->at.line || other->at.file != me->at.file) {
+    return other->operation == me->operation && other->mask == me->mask &&
+           other->at.line == me->at.line && other->at.file == me->at.file;
+}
+
+/* Another lane waits for me, and I for it, but not in the same place: neither will ever go on. */
+void check_other(const struct thread *me, const struct thread *other)
+{
+    if (!agrees(me, other) && other->mask >> me->view.lane & 1) {
         fault_with_threads("lanes of one warp meet in different operations: lane %u in %s of lanes "
                            "%08x at %s:%d, lane %u in %s of lanes %08x at %s:%d",
                            me->view.lane, me->operation->name, me->mask, me->at.file, me->at.line,
@@ -25,15 +31,20 @@ void check_agreement(const struct thread *me, const struct thread *other)
     }
 }
 
-/* Lanes that wait elsewhere under another mask that includes us, or we them, would wait for ever:
- * tell now, while both places are known. */
-void check_waiting(const struct thread *me)
+/* Whether all lanes of my mask are here. Some may still be in an operation of a mask without me. */
+bool is_complete(const struct thread *me)
 {
     const struct warp *warp = me->warp;
+    const uint32_t here = warp->arrived & me->mask;
+    bool is_all = here == me->mask;
 
-    for (uint32_t rest = warp->arrived & me->mask; rest; rest &= rest - 1) {
-        check_agreement(me, &warp->lanes[__builtin_ctz(rest)]);
+    for (uint32_t rest = is_all ? here : here & -here; rest; rest &= rest - 1) {
+        const struct thread *other = &warp->lanes[__builtin_ctz(rest)];
+
+        check_other(me, other);
+        is_all = is_all && agrees(me, other);
     }
+    return is_all;
 }
 
 void run_for_all(struct thread *me)
@@ -142,9 +153,8 @@ void warp_meet(const warp_operation *operation, uint32_t mask, void *data, where
         fault_with_threads("%s at %s:%d waits for lanes %08x, which are not there or have left",
                            operation->name, at.file, at.line, mask & ~warp->alive);
     }
-    check_waiting(me);
     warp->arrived |= bit;
-    if ((warp->arrived & mask) == mask) {
+    if (is_complete(me)) {
         run_for_all(me);
         if (running->order == 2) {
             give_way(warp);
