@@ -19,7 +19,7 @@ void copy_issue(void *dst, const void *src, bool is_valid, where at)
 {
     struct thread *me = this_thread();
 
-    if (!is_shared(dst, copy_bytes) || is_shared(src, 1)) {
+    if (!is_shared(dst, copy_bytes) || (is_valid && is_shared(src, 1))) {
         fault("cp.async at %s:%d does not go from global to shared memory", at.file, at.line);
     }
     if (reinterpret_cast<uintptr_t>(dst) % copy_bytes ||
