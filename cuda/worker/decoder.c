@@ -10,32 +10,40 @@
 #include <string.h>
 
 #define TAKES_PER_LAYER 9u
+#define OTHER_TAKES 20u
 #define ALIGNMENT 64u
+
+size_t decoder_element(const struct decoder *decoder)
+{
+    return decoder->dtype == SKRULL_DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+const void *decoder_weight(const struct decoder *decoder, size_t at)
+{
+    return (const char *)decoder->weights + at * decoder_element(decoder);
+}
+
+void decoder_frequencies(const struct model_config *config, float *ret_frequencies)
+{
+    for (uint32_t i = 0; i < config->head_dim / 2; i++) {
+        ret_frequencies[i] = powf(config->rope_base, -2.0F * (float)i / (float)config->head_dim);
+    }
+}
 
 int decoder_init(struct decoder *decoder, struct skrull_error *err)
 {
-    const struct model_config *config = &decoder->shape->config;
-    size_t half = config->head_dim / 2;
-
-    decoder->frequencies = calloc(half, sizeof(float));
-    decoder->kept = calloc(config->layers, sizeof(decoder->kept[0]));
-    if (!decoder->frequencies || !decoder->kept) {
-        decoder_deinit(decoder);
-        return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory for a decoder");
-    }
-    for (size_t i = 0; i < half; i++) {
-        decoder->frequencies[i] =
-            powf(config->rope_base, -2.0F * (float)i / (float)config->head_dim);
-    }
-    return 0;
+    decoder->kept = calloc(decoder->shape->config.layers, sizeof(decoder->kept[0]));
+    return decoder->kept ? 0
+                         : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                            "out of memory for a decoder");
 }
 
 void decoder_deinit(struct decoder *decoder)
 {
-    free(decoder->frequencies);
     free(decoder->kept);
-    decoder->frequencies = NULL;
+    free(decoder->host_tokens);
     decoder->kept = NULL;
+    decoder->host_tokens = NULL;
 }
 
 static size_t wanted_bytes(void *arg, const struct skrull_layout_limits *limits)
@@ -43,42 +51,47 @@ static size_t wanted_bytes(void *arg, const struct skrull_layout_limits *limits)
     const struct decoder *decoder = arg;
     const struct model_config *config = &decoder->shape->config;
     size_t hidden = config->hidden, inner = config->intermediate, layers = config->layers;
+    size_t q = (size_t)config->heads * config->head_dim;
+    size_t k = (size_t)config->kv_heads * config->head_dim;
     size_t rows = limits->rows, copies = decoder->recompute ? 1 : layers;
-    size_t width = layers * 2 * hidden + copies * (2 * hidden + 3 * inner + 2) +
-                   (4 * hidden + 3 * inner + DECODER_CHUNK + 4);
+    size_t cast = decoder->dtype == SKRULL_DTYPE_F32 ? 0 : q + 2 * k;
+    size_t width =
+        layers * 2 * hidden + copies * (2 * hidden + 3 * inner) + 4 * hidden + 3 * inner + cast;
+    size_t floats = copies * 2 + DECODER_CHUNK + 4;
 
-    return rows * width * sizeof(float) + (TAKES_PER_LAYER * layers + 16) * ALIGNMENT;
+    return rows * (width * decoder_element(decoder) + floats * sizeof(float)) +
+           (TAKES_PER_LAYER * layers + OTHER_TAKES) * ALIGNMENT;
 }
 
-int decoder_linear(const struct decoder *decoder, const float *in, size_t weight, size_t bias,
-                   uint32_t n_in, uint32_t n_out, float *out, struct skrull_error *err)
+int decoder_linear(const struct decoder *decoder, const void *in, size_t weight, size_t bias,
+                   uint32_t n_in, uint32_t n_out, void *out, struct skrull_error *err)
 {
-    const struct skrull_linear linear = {.dtype = SKRULL_DTYPE_F32,
-                                         .n_rows = decoder->layout->rows.n_rows,
-                                         .n_in = n_in,
-                                         .n_out = n_out,
-                                         .in = in,
-                                         .weight = decoder->weights + weight,
-                                         .bias = bias == DECODER_NO_BIAS ? NULL
-                                                                         : decoder->weights + bias,
-                                         .out = out};
+    const struct skrull_linear linear = {
+        .dtype = decoder->dtype,
+        .n_rows = decoder->layout->rows.n_rows,
+        .n_in = n_in,
+        .n_out = n_out,
+        .in = in,
+        .weight = decoder_weight(decoder, weight),
+        .bias = bias == DECODER_NO_BIAS ? NULL : decoder_weight(decoder, bias),
+        .out = out};
 
-    return decoder->ops->linear_forward(&linear, NULL, err);
+    return decoder->ops->linear_forward(&linear, decoder->stream, err);
 }
 
-int decoder_norm(const struct decoder *decoder, const float *in, size_t weight, float *out,
+int decoder_norm(const struct decoder *decoder, const void *in, size_t weight, void *out,
                  float *rstd, struct skrull_error *err)
 {
-    const struct skrull_rms_norm norm = {.dtype = SKRULL_DTYPE_F32,
+    const struct skrull_rms_norm norm = {.dtype = decoder->dtype,
                                          .n_rows = decoder->layout->rows.n_rows,
                                          .width = decoder->shape->config.hidden,
                                          .eps = decoder->shape->config.norm_eps,
                                          .in = in,
-                                         .weight = decoder->weights + weight,
+                                         .weight = decoder_weight(decoder, weight),
                                          .out = out,
                                          .rstd = rstd};
 
-    return decoder->ops->rms_norm_forward(&norm, NULL, err);
+    return decoder->ops->rms_norm_forward(&norm, decoder->stream, err);
 }
 
 static int no_room(struct skrull_error *err)
@@ -86,8 +99,17 @@ static int no_room(struct skrull_error *err)
     return skrull_error_set(err, SKRULL_ERR_INTERNAL, "a decoder's memory was counted too low");
 }
 
-/* Takes [rows][width] floats; false: no room. */
-static bool take(struct decoder *decoder, size_t width, float **ret)
+/* Takes [rows][width] elements; false: no room. */
+static bool take(struct decoder *decoder, size_t width, void **ret)
+{
+    size_t rows = decoder->layout->rows.n_rows;
+
+    *ret = skrull_exec_take(decoder->exec, rows * width * decoder_element(decoder));
+    return *ret != NULL;
+}
+
+/* The same of floats. */
+static bool take_floats(struct decoder *decoder, size_t width, float **ret)
 {
     size_t rows = decoder->layout->rows.n_rows;
 
@@ -103,13 +125,25 @@ static int take_kept(struct decoder *decoder, uint32_t layer, struct skrull_erro
 
     if (decoder->recompute && layer > 0) {
         *kept = decoder->kept[0];
-    } else if (!take(decoder, hidden, &kept->normed1) || !take(decoder, 1, &kept->rstd1) ||
-               !take(decoder, hidden, &kept->normed2) || !take(decoder, 1, &kept->rstd2) ||
+    } else if (!take(decoder, hidden, &kept->normed1) || !take_floats(decoder, 1, &kept->rstd1) ||
+               !take(decoder, hidden, &kept->normed2) || !take_floats(decoder, 1, &kept->rstd2) ||
                !take(decoder, inner, &kept->gate) || !take(decoder, inner, &kept->up) ||
                !take(decoder, inner, &kept->activated)) {
         return no_room(err);
     }
     return take(decoder, hidden, &kept->in) && take(decoder, hidden, &kept->mid) ? 0 : no_room(err);
+}
+
+/* Gradients of queries, keys and values come in float. */
+static bool take_casts(struct decoder *decoder)
+{
+    const struct model_config *config = &decoder->shape->config;
+    size_t q = (size_t)config->heads * config->head_dim;
+    size_t k = (size_t)config->kv_heads * config->head_dim;
+
+    return decoder->dtype == SKRULL_DTYPE_F32 ||
+           (take(decoder, q, &decoder->dq) && take(decoder, k, &decoder->dk) &&
+            take(decoder, k, &decoder->dv));
 }
 
 static int take_shared(struct decoder *decoder, struct skrull_error *err)
@@ -120,14 +154,14 @@ static int take_shared(struct decoder *decoder, struct skrull_error *err)
 
     decoder->token = skrull_exec_take(decoder->exec, bytes);
     decoder->target = skrull_exec_take(decoder->exec, bytes);
-    return decoder->token && decoder->target && take(decoder, hidden, &decoder->stream) &&
+    return decoder->token && decoder->target && take(decoder, hidden, &decoder->last) &&
                    take(decoder, hidden, &decoder->dstream) &&
                    take(decoder, hidden, &decoder->scratch) &&
                    take(decoder, hidden, &decoder->dnormed) &&
                    take(decoder, inner, &decoder->dgate) && take(decoder, inner, &decoder->dup) &&
-                   take(decoder, inner, &decoder->dwide) &&
-                   take(decoder, DECODER_CHUNK, &decoder->logits) &&
-                   take(decoder, 1, &decoder->lse) && take(decoder, 1, &decoder->rstd)
+                   take(decoder, inner, &decoder->dwide) && take_casts(decoder) &&
+                   take_floats(decoder, DECODER_CHUNK, &decoder->logits) &&
+                   take_floats(decoder, 1, &decoder->lse) && take_floats(decoder, 1, &decoder->rstd)
                ? 0
                : no_room(err);
 }
@@ -147,39 +181,61 @@ static int fill_range(struct decoder *decoder, const struct skrull_range *range,
     if (range->n_tokens == 0) {
         return 0;
     }
-    rc = tokens_read(decoder->tokens, &wanted, decoder->token + range->first_row, err);
+    rc = tokens_read(decoder->tokens, &wanted, decoder->host_tokens + range->first_row, err);
     wanted.begin++;
     wanted.n -= !has_next;
     return rc < 0 ? rc
-                  : tokens_read(decoder->tokens, &wanted, decoder->target + range->first_row, err);
+                  : tokens_read(decoder->tokens, &wanted,
+                                decoder->host_tokens + decoder->room + range->first_row, err);
+}
+
+static int make_room(struct decoder *decoder, uint32_t rows, struct skrull_error *err)
+{
+    if (rows <= decoder->room && decoder->host_tokens) {
+        return 0;
+    }
+    free(decoder->host_tokens);
+    decoder->host_tokens = calloc(2 * ((size_t)rows + 1), sizeof(int32_t));
+    decoder->room = rows;
+    return decoder->host_tokens ? 0
+                                : skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                                   "out of memory for the tokens of %u rows", rows);
 }
 
 static int fill_tokens(struct decoder *decoder, struct skrull_error *err)
 {
-    int rc = 0;
+    size_t rows = decoder->layout->rows.n_rows, bytes = rows * sizeof(int32_t);
+    int rc = make_room(decoder, decoder->layout->rows.n_rows, err);
 
-    for (uint32_t row = 0; row < decoder->layout->rows.n_rows; row++) {
-        decoder->token[row] = decoder->target[row] = -1;
+    for (size_t row = 0; row < rows && rc == 0; row++) {
+        decoder->host_tokens[row] = decoder->host_tokens[decoder->room + row] = -1;
     }
     for (uint32_t i = 0; i < decoder->layout->n_ranges && rc == 0; i++) {
         rc = fill_range(decoder, &decoder->layout->ranges[i], err);
     }
-    return rc;
+    if (rc == 0) {
+        rc = skrull_exec_put(decoder->exec, decoder->token, decoder->host_tokens, bytes, err);
+    }
+    return rc < 0 ? rc
+                  : skrull_exec_put(decoder->exec, decoder->target,
+                                    decoder->host_tokens + decoder->room, bytes, err);
 }
 
 static int begin(void *arg, struct skrull_exec *exec, const struct skrull_layout *layout,
                  struct skrull_error *err)
 {
     struct decoder *decoder = arg;
-    struct skrull_embedding embedding = {.dtype = SKRULL_DTYPE_F32,
+    struct skrull_embedding embedding = {.dtype = decoder->dtype,
                                          .n_rows = layout->rows.n_rows,
                                          .width = decoder->shape->config.hidden,
                                          .vocabulary = decoder->shape->config.vocabulary,
-                                         .table = decoder->weights + decoder->shape->embedding};
+                                         .table =
+                                             decoder_weight(decoder, decoder->shape->embedding)};
     int rc;
 
     decoder->exec = exec;
-    decoder->layout = layout;
+    decoder->stream = skrull_exec_stream(exec);
+    decoder->layout = skrull_exec_layout(exec);
     rc = take_shared(decoder, err);
     for (uint32_t l = 0; l < decoder->shape->config.layers && rc == 0; l++) {
         rc = take_kept(decoder, l, err);
@@ -192,13 +248,13 @@ static int begin(void *arg, struct skrull_exec *exec, const struct skrull_layout
     }
     embedding.token = decoder->token;
     embedding.out = decoder->kept[0].in;
-    return decoder->ops->embedding_forward(&embedding, NULL, err);
+    return decoder->ops->embedding_forward(&embedding, decoder->stream, err);
 }
 
-static int turn_by_position(const struct decoder *decoder, float *rows, uint32_t heads,
+static int turn_by_position(const struct decoder *decoder, void *rows, uint32_t heads,
                             struct skrull_error *err)
 {
-    const struct skrull_rotary rotary = {.dtype = SKRULL_DTYPE_F32,
+    const struct skrull_rotary rotary = {.dtype = decoder->dtype,
                                          .n_rows = decoder->layout->rows.n_rows,
                                          .heads = heads,
                                          .head_dim = decoder->shape->config.head_dim,
@@ -207,7 +263,7 @@ static int turn_by_position(const struct decoder *decoder, float *rows, uint32_t
                                          .in = rows,
                                          .out = rows};
 
-    return decoder->ops->rotary_forward(&rotary, NULL, err);
+    return decoder->ops->rotary_forward(&rotary, decoder->stream, err);
 }
 
 static int before_attention(void *arg, uint32_t layer, void *q, void *k, void *v,
@@ -219,7 +275,7 @@ static int before_attention(void *arg, uint32_t layer, void *q, void *k, void *v
     struct decoder_kept *kept = &decoder->kept[layer];
     uint32_t hidden = config->hidden, q_width = config->heads * config->head_dim;
     uint32_t k_width = config->kv_heads * config->head_dim;
-    const float *in = kept->normed1;
+    const void *in = kept->normed1;
     int rc = decoder_norm(decoder, kept->in, weights->norm1, kept->normed1, kept->rstd1, err);
 
     if (rc == 0) {
@@ -243,7 +299,7 @@ int decoder_mlp_inner(const struct decoder *decoder, uint32_t layer, struct skru
     const struct model_config *config = &decoder->shape->config;
     const struct layer_weights *weights = &decoder->shape->layers[layer];
     const struct decoder_kept *kept = &decoder->kept[layer];
-    const struct skrull_swiglu swiglu = {.dtype = SKRULL_DTYPE_F32,
+    const struct skrull_swiglu swiglu = {.dtype = decoder->dtype,
                                          .n_rows = decoder->layout->rows.n_rows,
                                          .width = config->intermediate,
                                          .gate = kept->gate,
@@ -259,21 +315,21 @@ int decoder_mlp_inner(const struct decoder *decoder, uint32_t layer, struct skru
         rc = decoder_linear(decoder, kept->normed2, weights->up, DECODER_NO_BIAS, config->hidden,
                             config->intermediate, kept->up, err);
     }
-    return rc < 0 ? rc : decoder->ops->swiglu_forward(&swiglu, NULL, err);
+    return rc < 0 ? rc : decoder->ops->swiglu_forward(&swiglu, decoder->stream, err);
 }
 
 /* out = a + b over the stream. */
-static int add(const struct decoder *decoder, const float *a, const float *b, float *out,
+static int add(const struct decoder *decoder, const void *a, const void *b, void *out,
                struct skrull_error *err)
 {
-    const struct skrull_add sum = {.dtype = SKRULL_DTYPE_F32,
+    const struct skrull_add sum = {.dtype = decoder->dtype,
                                    .n = (size_t)decoder->layout->rows.n_rows *
                                         decoder->shape->config.hidden,
                                    .a = a,
                                    .b = b,
                                    .out = out};
 
-    return decoder->ops->add(&sum, NULL, err);
+    return decoder->ops->add(&sum, decoder->stream, err);
 }
 
 static int after_attention(void *arg, uint32_t layer, const void *out, struct skrull_error *err)
@@ -283,7 +339,7 @@ static int after_attention(void *arg, uint32_t layer, const void *out, struct sk
     const struct layer_weights *weights = &decoder->shape->layers[layer];
     const struct decoder_kept *kept = &decoder->kept[layer];
     bool is_last = layer + 1 == config->layers;
-    float *next = is_last ? decoder->stream : decoder->kept[layer + 1].in;
+    void *next = is_last ? decoder->last : decoder->kept[layer + 1].in;
     int rc =
         decoder_linear(decoder, out, weights->o, DECODER_NO_BIAS, config->heads * config->head_dim,
                        config->hidden, decoder->scratch, err);

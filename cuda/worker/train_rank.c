@@ -125,24 +125,37 @@ static int run_steps(const struct train_rank *rank, struct training *training,
     return rc < 0 ? rc : worker_flush_reports(stream, rank->options, err);
 }
 
-static int save_weights(const struct train_rank *rank, const struct training *training,
-                        struct skrull_error *err)
+static int write_weights(const char *path, const float *weights, size_t n, struct skrull_error *err)
 {
-    const char *path = rank->options->training.save_weights;
-    size_t n = training->shape.n_weights;
-    FILE *file = path && rank->data_rank == 0 ? fopen(path, "wb") : NULL;
-    bool is_written;
+    FILE *file = fopen(path, "wb");
+    bool is_written = file && fwrite(weights, sizeof(float), n, file) == n;
 
-    if (!path || rank->data_rank != 0) {
-        return 0;
-    }
-    is_written = file && fwrite(training->weights, sizeof(float), n, file) == n;
     if (file && fclose(file) != 0) {
         is_written = false;
     }
     return is_written ? 0
                       : skrull_error_set(err, SKRULL_ERR_INTERNAL, "--save-weights: %s: %s", path,
                                          strerror(errno));
+}
+
+/* All ranks take part; the first one writes. */
+static int save_weights(const struct train_rank *rank, struct training *training,
+                        struct skrull_error *err)
+{
+    const char *path = rank->options->training.save_weights;
+    size_t n = training->shape.n_weights;
+    float *weights = path ? calloc(n, sizeof(float)) : NULL;
+    int rc;
+
+    if (!path) {
+        return 0;
+    }
+    rc = weights ? training_read_weights(training, weights, err) : out_of_memory(err);
+    if (rc == 0 && rank->data_rank == 0) {
+        rc = write_weights(path, weights, n, err);
+    }
+    free(weights);
+    return rc;
 }
 
 /* What a rank does once it has its weights. */

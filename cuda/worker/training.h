@@ -13,7 +13,10 @@ struct training_options {
     bool is_sharded; /* optimizer states: each rank those of its part (ZeRO-1); else all of them */
     bool recompute;  /* selective */
     float learning_rate, eps, weight_decay;
-    uint64_t seed; /* of the first weights */
+    uint64_t seed;           /* of the first weights */
+    const char *backend;     /* NULL: cpu */
+    enum skrull_dtype dtype; /* 0: the backend's usual */
+    int device;              /* of the backend */
 };
 
 /* Learning rate and eps of the examples. */
@@ -28,10 +31,17 @@ struct training {
     struct decoder decoder;
     struct skrull_trainer trainer; /* the decoder's */
     struct skrull_exec *exec;
+    struct device *device;
     size_t part; /* weights of a rank's part; all arrays are [ranks][part] */
+    /* In the device's memory. If sharded and in a short dtype, only this rank's part of `weights`
+     * is up to date, and all of the copies. */
     float *weights, *gradients;
-    float *m, *v;     /* [part] if sharded */
-    uint64_t n_steps; /* of the optimizer */
+    void *copies; /* of the weights in the dtype; F32: the weights */
+    float *m, *v; /* [part] if sharded */
+    double *loss; /* [1] */
+    float *frequencies;
+    double *host_loss; /* page-locked */
+    uint64_t n_steps;  /* of the optimizer */
 };
 
 int training_init(struct training *training, const struct training_options *options,
@@ -53,6 +63,9 @@ struct training_sequence {
 int training_step_unscheduled(struct training *training, const struct training_sequence *sequences,
                               size_t n_sequences, enum skrull_loss loss, double *ret_loss,
                               struct skrull_error *err);
+
+/* weights [shape.n_weights] of the host = the current ones. All ranks call it. */
+int training_read_weights(struct training *training, float *weights, struct skrull_error *err);
 
 /* Bytes that it holds: weights, gradients, states, and the most its arena held. */
 uint64_t training_peak_bytes(const struct training *training);

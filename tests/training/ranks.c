@@ -69,28 +69,32 @@ static struct training_options options_of(const struct ranks_run *run)
                                        .weight_decay = 0.01F,
                                        .seed = 1};
 
+    if (run->backend) {
+        options.backend = run->backend->name;
+        options.dtype = run->backend->dtype;
+    }
     assert_int_equal(model_config_read("tiny", &options.model, NULL), 0);
     options.model.window = run->window;
     return options;
 }
 
-static void keep_weights(const struct training *training, struct ranks_result *ret)
+static int keep_weights(struct training *training, struct ranks_result *ret,
+                        struct skrull_error *err)
 {
     ret->n_weights = training->shape.n_weights;
-    ret->weights = malloc(ret->n_weights * sizeof(float));
-    if (ret->weights) {
-        memcpy(ret->weights, training->weights, ret->n_weights * sizeof(float));
-    }
+    ret->weights = calloc(ret->n_weights, sizeof(float));
     ret->peak_bytes = training_peak_bytes(training);
+    return ret->weights ? training_read_weights(training, ret->weights, err)
+                        : SKRULL_ERR_RESOURCE_EXHAUSTED;
 }
 
-static void *run_rank(void *arg)
+static void train(struct rank *rank)
 {
-    struct rank *rank = arg;
-    const struct training_options options = options_of(rank->run);
+    struct training_options options = options_of(rank->run);
     struct token_source *tokens = NULL;
     struct training training;
 
+    options.device = rank->run->backend ? (int)rank->data_rank : 0;
     rank->rc = tokens_generated(options.model.vocabulary, &tokens, &rank->err);
     if (rank->rc == 0) {
         rank->rc = training_init(&training, &options, rank->comm, tokens, &rank->err);
@@ -98,7 +102,7 @@ static void *run_rank(void *arg)
     if (rank->rc < 0) {
         skrull_comm_fail(rank->comm, &rank->err);
         tokens_free(tokens);
-        return NULL;
+        return;
     }
     if (rank->run->plant) {
         rank->run->plant(&training);
@@ -108,10 +112,25 @@ static void *run_rank(void *arg)
                                  &rank->result.losses[s], &rank->err);
     }
     if (rank->rc == 0) {
-        keep_weights(&training, &rank->result);
+        rank->rc = keep_weights(&training, &rank->result, &rank->err);
     }
     training_deinit(&training);
     tokens_free(tokens);
+}
+
+static void *run_rank(void *arg)
+{
+    struct rank *rank = arg;
+    const struct ranks_backend *backend = rank->run->backend;
+
+    rank->rc = backend ? backend->open(rank->comm, &rank->comm, &rank->err) : 0;
+    if (rank->rc == 0) {
+        train(rank);
+    }
+    skrull_comm_free(rank->comm);
+    if (backend) {
+        backend->end();
+    }
     return NULL;
 }
 
@@ -157,40 +176,8 @@ static void make_plans(const struct ranks_run *run, struct skrull_plan **plans)
     skrull_cost_model_free(cost);
 }
 
-void ranks_train(const struct ranks_run *run, struct ranks_result *ret)
+static void free_plans(const struct ranks_run *run, struct skrull_plan **plans)
 {
-    struct skrull_plan *plans[RANKS_STEPS_MAX];
-    struct skrull_comm *comms[RANKS_MAX];
-    struct rank *ranks = calloc(RANKS_MAX, sizeof(*ranks));
-    pthread_t threads[RANKS_MAX];
-    uint32_t n_ranks = run->dp * run->cp;
-
-    assert_non_null(ranks);
-    assert_in_range(n_ranks, 1, RANKS_MAX);
-    make_plans(run, plans);
-    assert_int_equal(skrull_comm_threads(n_ranks, TIMEOUT_MS, comms, NULL), 0);
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        ranks[r] = (struct rank){.run = run, .comm = comms[r], .plans = plans, .data_rank = r};
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &ranks[r]), 0);
-    }
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        assert_int_equal(pthread_join(threads[r], NULL), 0);
-    }
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        if (ranks[r].rc < 0) {
-            fail_msg("rank %u: %s", r, ranks[r].err.message);
-        }
-        /* Every rank has the same, to the bit. */
-        assert_memory_equal(ranks[r].result.losses, ranks[0].result.losses,
-                            run->n_steps * sizeof(double));
-        assert_memory_equal(ranks[r].result.weights, ranks[0].result.weights,
-                            ranks[0].result.n_weights * sizeof(float));
-        skrull_comm_free(comms[r]);
-    }
-    *ret = ranks[0].result;
-    for (uint32_t r = 1; r < n_ranks; r++) {
-        ranks_result_free(&ranks[r].result);
-    }
     for (uint32_t s = 0; s < run->n_steps; s++) {
         if (run->policy) {
             skrull_plan_free(plans[s]);
@@ -199,7 +186,60 @@ void ranks_train(const struct ranks_run *run, struct ranks_result *ret)
             nested_plan_free(plans[s]);
         }
     }
+}
+
+int ranks_try(const struct ranks_run *run, struct ranks_result *ret, struct skrull_error *err)
+{
+    struct skrull_plan *plans[RANKS_STEPS_MAX];
+    struct skrull_comm *comms[RANKS_MAX];
+    struct rank *ranks = calloc(RANKS_MAX, sizeof(*ranks));
+    pthread_t threads[RANKS_MAX];
+    uint32_t n_ranks = run->dp * run->cp;
+    int rc = 0;
+
+    assert_non_null(ranks);
+    assert_in_range(n_ranks, 1, RANKS_MAX);
+    make_plans(run, plans);
+    assert_int_equal(
+        skrull_comm_threads(n_ranks, run->timeout_ms ? run->timeout_ms : TIMEOUT_MS, comms, NULL),
+        0);
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        ranks[r] = (struct rank){.run = run, .comm = comms[r], .plans = plans, .data_rank = r};
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &ranks[r]), 0);
+    }
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        assert_int_equal(pthread_join(threads[r], NULL), 0);
+    }
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        if (ranks[r].rc < 0 && rc == 0) {
+            rc = skrull_error_set(err, ranks[r].rc, "rank %u: %s", r, ranks[r].err.message);
+        }
+    }
+    /* Every rank has the same, to the bit. */
+    for (uint32_t r = 1; r < n_ranks && rc == 0; r++) {
+        if (memcmp(ranks[r].result.losses, ranks[0].result.losses, run->n_steps * sizeof(double)) !=
+                0 ||
+            memcmp(ranks[r].result.weights, ranks[0].result.weights,
+                   ranks[0].result.n_weights * sizeof(float)) != 0) {
+            rc = skrull_error_set(err, SKRULL_ERR_DATA_LOSS, "rank %u differs from rank 0", r);
+        }
+    }
+    *ret = ranks[0].result;
+    for (uint32_t r = 1; r < n_ranks; r++) {
+        ranks_result_free(&ranks[r].result);
+    }
+    free_plans(run, plans);
     free(ranks);
+    return rc;
+}
+
+void ranks_train(const struct ranks_run *run, struct ranks_result *ret)
+{
+    struct skrull_error err = {0};
+
+    if (ranks_try(run, ret, &err) < 0) {
+        fail_msg("%s", err.message);
+    }
 }
 
 void ranks_train_alone(const struct ranks_run *run, struct ranks_result *ret)
@@ -223,7 +263,7 @@ void ranks_train_alone(const struct ranks_run *run, struct ranks_result *ret)
                                                    run->loss, &ret->losses[s], NULL),
                          0);
     }
-    keep_weights(&training, ret);
+    assert_int_equal(keep_weights(&training, ret, NULL), 0);
     training_deinit(&training);
     tokens_free(tokens);
 }

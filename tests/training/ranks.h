@@ -8,6 +8,15 @@
 #define RANKS_MAX 8
 #define RANKS_STEPS_MAX 20
 
+/* A backend other than the CPU's; its functions are called in each rank's thread. */
+struct ranks_backend {
+    const char *name;
+    enum skrull_dtype dtype;
+    /* The exchange of the backend, over `host`, which it takes. */
+    int (*open)(struct skrull_comm *host, struct skrull_comm **ret_comm, struct skrull_error *err);
+    void (*end)(void);
+};
+
 /* What is trained, and how. */
 struct ranks_run {
     const char *policy; /* NULL: nested_plan.h */
@@ -17,9 +26,12 @@ struct ranks_run {
     enum skrull_exchange exchange;
     enum skrull_loss loss;
     bool is_sharded, recompute;
+    int64_t timeout_ms;            /* 0: a minute */
     uint32_t n_steps, n_sequences; /* a step */
     uint32_t longest;              /* tokens; the batch of step 1 has one of four times that */
     uint32_t window;
+
+    const struct ranks_backend *backend; /* NULL: the CPU's, on threads */
 
     /* Called on every rank before its first step, in its thread: plants a fault. Nullable. */
     void (*plant)(struct training *training);
@@ -36,6 +48,9 @@ void ranks_result_free(struct ranks_result *result);
 
 /* Runs it on dp x cp ranks. Fails the test where a rank fails. */
 void ranks_train(const struct ranks_run *run, struct ranks_result *ret);
+
+/* The same, but returns the first rank's failure, or DATA_LOSS where ranks differ. */
+int ranks_try(const struct ranks_run *run, struct ranks_result *ret, struct skrull_error *err);
 
 /* The same batches on one rank without any scheduling. */
 void ranks_train_alone(const struct ranks_run *run, struct ranks_result *ret);

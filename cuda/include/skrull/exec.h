@@ -45,6 +45,26 @@ SKRULL_API int skrull_comm_threads(uint32_t n_ranks, int64_t timeout_ms,
  */
 SKRULL_API int skrull_comm_mpi(int64_t timeout_ms, struct skrull_comm **ret_comm,
                                struct skrull_error *err);
+
+/*
+ * The ranks of processes that were started without MPI, by TCP to data rank 0, which listens:
+ * RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them (one port further where it
+ * listens itself), or SLURM_PROCID, SLURM_NTASKS and the first of SLURM_STEP_NODELIST, with a port
+ * from SLURM_JOB_ID. SKRULL_PORT decides over all. Carries skrull_comm_gather only: it is there to
+ * start NCCL. INVALID_ARGUMENT names the variable that is missing or wrong.
+ */
+SKRULL_API int skrull_comm_tcp(int64_t timeout_ms, struct skrull_comm **ret_comm,
+                               struct skrull_error *err);
+
+/*
+ * Between GPUs by NCCL, a rank a GPU: this one's is `device`. The ranks are those of `host`, which
+ * carries what lies on hosts (skrull_comm_gather, and who gives up) and from then on belongs to the
+ * new comm; after an error it does not. Communicators are made once for all sizes of groups that
+ * plans of a job with that `cp` have; 0: for all divisors of the number of ranks.
+ * UNIMPLEMENTED: built without. Memory that it sums and shares is the device's: skrull_exec_*.
+ */
+SKRULL_API int skrull_comm_nccl(struct skrull_comm *host, int device, uint32_t cp,
+                                struct skrull_comm **ret_comm, struct skrull_error *err);
 SKRULL_API void skrull_comm_free(struct skrull_comm *comm);
 
 SKRULL_API uint32_t skrull_comm_rank(const struct skrull_comm *comm);
