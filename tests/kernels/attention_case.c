@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-#define MAX_ROWS 960 /* of one side */
-
 /* Appends positions [begin, end) of a sequence, then `padding` rows without. */
 static size_t append(int32_t *position, size_t n, uint32_t begin, uint32_t end, uint32_t padding)
 {
@@ -29,6 +27,14 @@ static size_t append_chunk(int32_t *position, size_t n, uint32_t length, uint32_
     return append(position, n, begin, end, chunk - (end - begin));
 }
 
+static size_t append_holes(int32_t *position, size_t n, uint32_t length)
+{
+    for (uint32_t p = 0; p < length; p++) {
+        position[n++] = p / 7 % 3 == 1 ? SKRULL_NO_POSITION : (int32_t)p;
+    }
+    return n;
+}
+
 static size_t append_side(int32_t *position, size_t n, uint32_t length, enum attention_side side)
 {
     switch (side) {
@@ -46,49 +52,57 @@ static size_t append_side(int32_t *position, size_t n, uint32_t length, enum att
         return append(position, n, length / 2, length, 1);
     case SIDE_PADDING:
         return append(position, n, 0, 0, 5);
+    case SIDE_START:
+        return append(position, n, 0, length < 128 ? length : 128, 0);
+    case SIDE_TAIL:
+        return append(position, n, length < 128 ? 0 : length - 128, length, 0);
+    case SIDE_HOLES:
+        return append_holes(position, n, length);
     }
     return n;
 }
 
-static int32_t *kept_positions(const int32_t *position, size_t n)
+static int32_t *room(size_t n)
 {
-    int32_t *kept = malloc((n + 1) * sizeof(int32_t));
+    int32_t *rows = calloc(n + 1, sizeof(int32_t));
 
-    assert_non_null(kept);
-    memcpy(kept, position, n * sizeof(int32_t));
-    return kept;
+    assert_non_null(rows);
+    return rows;
 }
 
 static void init_rows(struct attention_case *c, const struct attention_rows *rows)
 {
-    int32_t q_position[MAX_ROWS], k_position[MAX_ROWS];
+    size_t most = 0; /* rows of one side: padding is at most 8 of a sequence */
 
-    c->q_cu_rows = calloc(c->n_sequences + 1, sizeof(int32_t));
-    c->k_cu_rows = calloc(c->n_sequences + 1, sizeof(int32_t));
-    assert_non_null(c->q_cu_rows);
-    assert_non_null(c->k_cu_rows);
     for (uint32_t i = 0; i < c->n_sequences; i++) {
-        size_t q = append_side(q_position, c->n_q, rows[i].length, rows[i].q) - c->n_q;
-        size_t k = append_side(k_position, c->n_k, rows[i].length, rows[i].k) - c->n_k;
+        most += rows[i].length + 8;
+    }
+    c->q_cu_rows = room(c->n_sequences);
+    c->k_cu_rows = room(c->n_sequences);
+    c->q_position = room(most);
+    c->k_position = room(most);
+    for (uint32_t i = 0; i < c->n_sequences; i++) {
+        size_t q = append_side(c->q_position, c->n_q, rows[i].length, rows[i].q) - c->n_q;
+        size_t k = append_side(c->k_position, c->n_k, rows[i].length, rows[i].k) - c->n_k;
 
         c->n_q += q;
         c->n_k += k;
-        assert_true(c->n_q < MAX_ROWS && c->n_k < MAX_ROWS);
+        assert_true(c->n_q <= most && c->n_k <= most);
         c->q_cu_rows[i + 1] = (int32_t)c->n_q;
         c->k_cu_rows[i + 1] = (int32_t)c->n_k;
         c->max_q_rows = q > c->max_q_rows ? (uint32_t)q : c->max_q_rows;
         c->max_k_rows = k > c->max_k_rows ? (uint32_t)k : c->max_k_rows;
     }
-    c->q_position = kept_positions(q_position, c->n_q);
-    c->k_position = kept_positions(k_position, c->n_k);
 }
 
-/* Random rows of `width`, NaN where there is no token. */
-static float *random_rows(uint64_t *state, const int32_t *position, size_t n, size_t width)
+/* Random rows of `width` in (-most, most), NaN where there is no token. */
+static float *random_rows(uint64_t *state, const int32_t *position, size_t n, size_t width,
+                          float most)
 {
     float *values = kernel_random(state, n * width);
 
     for (size_t i = 0; i < n * width; i++) {
+        values[i] = truncf(values[i] * 128.0F) / 128.0F * most;
         values[i] = position[i / width] < 0 ? __builtin_nanf("") : values[i];
     }
     return values;
@@ -108,8 +122,8 @@ static bool sees(const struct attention_shape *shape, int32_t q, int32_t k)
 /* One query of one head: scores and probabilities of its sequence's keys, [k_cu_rows .. ]. */
 struct naive_query {
     size_t row, head, kv_head, first_key, end_key;
-    double probability[MAX_ROWS];
     double lse;
+    double *probability;
 };
 
 static double dot(const double *a, const double *b, size_t n)
@@ -163,20 +177,19 @@ static void for_queries(const struct attention_doubles *d,
                                       void *),
                         void *arg)
 {
-    struct naive_query *query = malloc(sizeof(*query));
+    struct naive_query query = {.probability = kernel_zeros_double(d->c->max_k_rows)};
 
-    assert_non_null(query);
     for (size_t i = 0; i < d->c->n_sequences; i++) {
         for (int32_t row = d->c->q_cu_rows[i]; row < d->c->q_cu_rows[i + 1]; row++) {
             for (size_t head = 0; head < d->c->shape.heads; head++) {
-                query->row = (size_t)row;
-                query->head = head;
-                naive_query(d, i, query);
-                visit(d, query, arg);
+                query.row = (size_t)row;
+                query.head = head;
+                naive_query(d, i, &query);
+                visit(d, &query, arg);
             }
         }
     }
-    free(query);
+    free(query.probability);
 }
 
 static void visit_forward(const struct attention_doubles *d, struct naive_query *query, void *arg)
@@ -226,7 +239,7 @@ static void visit_backward(const struct attention_doubles *d, struct naive_query
     }
 }
 
-static void answer(struct attention_case *c, size_t q_size, size_t k_size)
+static void answer(struct attention_case *c, size_t q_size, size_t k_size, bool has_gradients)
 {
     struct attention_doubles d = {.c = c,
                                   .q = kernel_double(c->q, q_size),
@@ -235,18 +248,20 @@ static void answer(struct attention_case *c, size_t q_size, size_t k_size)
 
     d.out = c->true_out = kernel_zeros_double(q_size);
     d.lse = c->true_lse = kernel_zeros_double(c->n_q * c->shape.heads);
-    c->true_dq = kernel_zeros_double(q_size);
-    c->true_dk = kernel_zeros_double(k_size);
-    c->true_dv = kernel_zeros_double(k_size);
     attention_naive_forward(&d);
-    for_queries(&d, visit_backward, c);
+    if (has_gradients) {
+        c->true_dq = kernel_zeros_double(q_size);
+        c->true_dk = kernel_zeros_double(k_size);
+        c->true_dv = kernel_zeros_double(k_size);
+        for_queries(&d, visit_backward, c);
+    }
     free(d.q);
     free(d.k);
     free(d.v);
 }
 
-void attention_case_init(struct attention_case *c, const struct attention_shape *shape,
-                         const struct attention_rows *rows, uint32_t n_sequences, uint64_t seed)
+static void init(struct attention_case *c, const struct attention_shape *shape,
+                 const struct attention_rows *rows, uint32_t n_sequences, uint64_t seed)
 {
     size_t q_width = (size_t)shape->heads * shape->head_dim;
     size_t k_width = (size_t)shape->kv_heads * shape->head_dim;
@@ -255,17 +270,33 @@ void attention_case_init(struct attention_case *c, const struct attention_shape 
     c->shape = *shape;
     c->n_sequences = n_sequences;
     init_rows(c, rows);
-    c->q = random_rows(&seed, c->q_position, c->n_q, q_width);
-    c->k = random_rows(&seed, c->k_position, c->n_k, k_width);
-    c->v = random_rows(&seed, c->k_position, c->n_k, k_width);
-    c->dout = random_rows(&seed, c->q_position, c->n_q, q_width);
+    c->q = random_rows(&seed, c->q_position, c->n_q, q_width, 4);
+    c->k = random_rows(&seed, c->k_position, c->n_k, k_width, 1);
+    c->v = random_rows(&seed, c->k_position, c->n_k, k_width, 1);
+    c->dout = random_rows(&seed, c->q_position, c->n_q, q_width, 1);
     c->dlse = kernel_random(&seed, c->n_q * shape->heads);
     c->out = kernel_random(&seed, c->n_q * q_width);
     c->lse = kernel_random(&seed, c->n_q * shape->heads);
     c->dq = kernel_zeros(c->n_q * q_width);
     c->dk = kernel_zeros(c->n_k * k_width);
     c->dv = kernel_zeros(c->n_k * k_width);
-    answer(c, c->n_q * q_width, c->n_k * k_width);
+}
+
+void attention_case_init(struct attention_case *c, const struct attention_shape *shape,
+                         const struct attention_rows *rows, uint32_t n_sequences, uint64_t seed)
+{
+    init(c, shape, rows, n_sequences, seed);
+    answer(c, c->n_q * shape->heads * shape->head_dim, c->n_k * shape->kv_heads * shape->head_dim,
+           true);
+}
+
+void attention_case_init_forward(struct attention_case *c, const struct attention_shape *shape,
+                                 const struct attention_rows *rows, uint32_t n_sequences,
+                                 uint64_t seed)
+{
+    init(c, shape, rows, n_sequences, seed);
+    answer(c, c->n_q * shape->heads * shape->head_dim, c->n_k * shape->kv_heads * shape->head_dim,
+           false);
 }
 
 void attention_case_deinit(struct attention_case *c)
