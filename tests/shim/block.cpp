@@ -89,7 +89,7 @@ void leave(struct block *b, struct thread *thread)
     if (b->n_alive > 0) {
         give_way(thread->warp);
     }
-    fiber_switch(thread->fiber, &b->main, true);
+    fiber_switch(thread->fiber, b->main, true);
     __builtin_unreachable();
 }
 
@@ -178,7 +178,7 @@ void block_run()
     sanitizer_release(&b->start_point);
     struct thread *first = choose_thread(b, nullptr);
     self = &first->view;
-    fiber_switch(&b->main, first->fiber, false);
+    fiber_switch(b->main, first->fiber, false);
     self = nullptr;
     stats.blocks++;
 }

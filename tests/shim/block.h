@@ -73,7 +73,7 @@ struct block {
     uint3 idx;
     std::vector<thread> threads;
     std::vector<warp> warps;
-    struct fiber main;
+    struct fiber *main;
     unsigned n_alive, n_at_barrier;
     where barrier_at; /* of the first that came */
     unsigned barrier_turn;

@@ -21,7 +21,13 @@ struct pool_slot {
 };
 
 struct fiber_pool {
+    struct fiber main;
     std::vector<std::unique_ptr<pool_slot>> slots;
+
+    fiber_pool()
+    {
+        fiber_open_main(&main); /* asks the kernel for all mappings: once */
+    }
 
     pool_slot *at(size_t i)
     {
@@ -44,7 +50,19 @@ thread_local fiber_pool pool;
 thread_local int wanted_order = -1;
 thread_local uint64_t n_launches;
 
-/* What is set, else what the environment says, else by turns. */
+/* A number of this launch, the same in every run of a program (splitmix64, by Sebastiano Vigna). */
+uint64_t seed_now()
+{
+    const char *said = getenv("SHIM_SEED");
+    uint64_t z = (said ? strtoull(said, nullptr, 10) : 0) + n_launches + 1;
+
+    z *= UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* What is set, else what the environment says, else one or the other. */
 int order_now()
 {
     const char *said = getenv("SHIM_ORDER");
@@ -52,14 +70,7 @@ int order_now()
     if (wanted_order >= 0) {
         return wanted_order % 3;
     }
-    return said ? (int)(strtoul(said, nullptr, 10) % 3) : (int)(n_launches % 3);
-}
-
-uint64_t seed_now()
-{
-    const char *said = getenv("SHIM_SEED");
-
-    return (said ? strtoull(said, nullptr, 10) : 1) * UINT64_C(0x9e3779b97f4a7c15) + n_launches + 1;
+    return (int)((said ? strtoull(said, nullptr, 10) : seed_now() >> 8) % 3);
 }
 
 int check_shape(const launch_shape &shape, struct skrull_error *err)
@@ -168,7 +179,7 @@ int run(const launch_shape &shape, void (*body)(void *arg), void *arg, struct sk
     b.arg = arg;
     b.order = order_now();
     b.random = seed_now() | 1;
-    fiber_open_main(&b.main);
+    b.main = &pool.main;
     running = &b;
     init_threads(&b);
     run_blocks(&b);

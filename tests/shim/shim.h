@@ -16,7 +16,7 @@ struct shim_stats {
 struct shim_stats shim_stats_take(void);
 
 /* The order of threads for launches that follow: 0 the lowest first, 1 the highest, 2 at random;
- * negative: as SHIM_ORDER says or, without it, the three by turns. */
+ * negative: as SHIM_ORDER says or, without it, another for each launch, by SHIM_SEED. */
 void shim_set_order(int order);
 
 #ifdef __cplusplus
