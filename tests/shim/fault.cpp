@@ -1,6 +1,7 @@
 /* Reports of what a kernel did wrong. */
 #include "shim/block.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -30,12 +31,11 @@ bool is_like(const struct thread &a, const struct thread &b)
     return a.state == b.state && a.operation == b.operation && a.at.line == b.at.line;
 }
 
-void print_thread(const struct thread &thread, size_t first, size_t last)
+void print_place(const struct thread &thread)
 {
-    fprintf(stderr, "  threads %zu to %zu: ", first, last);
     switch (thread.state) {
     case THREAD_READY:
-        fputs("could run\n", stderr);
+        fprintf(stderr, "could run, last seen at %s:%d\n", thread.at.file, thread.at.line);
         break;
     case THREAD_AT_WARP:
         fprintf(stderr, "wait for lanes %08x in %s at %s:%d\n", thread.mask, thread.operation->name,
@@ -45,23 +45,24 @@ void print_thread(const struct thread &thread, size_t first, size_t last)
         fprintf(stderr, "wait in __syncthreads at %s:%d\n", thread.at.file, thread.at.line);
         break;
     case THREAD_GONE:
-        fputs("have left the kernel\n", stderr);
+        fprintf(stderr, "have left the kernel, last seen at %s:%d\n", thread.at.file,
+                thread.at.line);
         break;
     }
 }
 
-/* Neighbours in the same place are one line. */
+/* A line for each place where threads are. */
 void print_threads(const struct block *b)
 {
-    const std::vector<thread> &threads = b->threads;
-    constexpr int most_lines = 20;
-    int n_lines = 0;
+    const auto first = b->threads.begin(), last = b->threads.end();
 
-    for (size_t i = 0, first = 0; i < threads.size() && n_lines < most_lines; i++) {
-        if (i + 1 == threads.size() || !is_like(threads[i], threads[i + 1])) {
-            print_thread(threads[i], first, i);
-            first = i + 1;
-            n_lines++;
+    for (auto thread = first; thread != last; thread++) {
+        const auto is_here = [&](const struct thread &other) { return is_like(*thread, other); };
+
+        if (std::find_if(first, thread, is_here) == thread) {
+            fprintf(stderr, "  %td threads, the first is number %td: ",
+                    std::count_if(thread, last, is_here), thread - first);
+            print_place(*thread);
         }
     }
 }
