@@ -97,6 +97,11 @@ struct skrull_stream {
     struct fallback fallback;
 };
 
+/* What a call of this stream came to, as call_result; a daemon that is too busy for it is one that is
+ * not available for a while. */
+int stream_call_result(const struct skrull_stream *stream, const struct call *call,
+                       struct skrull_error *err);
+
 /* Monotonic nanoseconds. */
 int64_t stream_now_ns(void);
 

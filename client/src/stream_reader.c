@@ -34,6 +34,14 @@ int64_t stream_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+int stream_call_result(const struct skrull_stream *stream, const struct call *call,
+                       struct skrull_error *err)
+{
+    int code = call_result(call, stream->client->server, err);
+
+    return code < 0 && err->reason == SKRULL_REASON_BUSY ? SKRULL_ERR_UNAVAILABLE : code;
+}
+
 void stream_receive(struct skrull_stream *stream)
 {
     struct plan_call *plan_call = &stream->plan_call;
@@ -233,7 +241,7 @@ static void finish_call(struct skrull_stream *stream)
 {
     struct plan_call *plan_call = &stream->plan_call;
     struct skrull_error error = {0};
-    int code = call_result(&plan_call->call, stream->client->server, &error);
+    int code = stream_call_result(stream, &plan_call->call, &error);
     enum stream_event event = STREAM_CALL_LOST;
 
     if (!plan_call->is_stale) {

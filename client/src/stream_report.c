@@ -158,7 +158,7 @@ void stream_report_answered(struct skrull_stream *stream)
 {
     struct reporter *reporter = &stream->reporter;
     struct skrull_error error;
-    int code = call_result(&reporter->call, stream->client->server, &error);
+    int code = stream_call_result(stream, &reporter->call, &error);
 
     call_deinit(&reporter->call);
     reporter->is_calling = false;

@@ -1,10 +1,12 @@
 /*
- * The call state machine over gRPC's batches.
+ * The call state machine over gRPC's batches; how a call comes to its handler is call_arrival.c's.
  *
  * Happy path: armed -> (a call arrives) -> a batch that only waits for the close, in a tag of its
- * own -> the handler -> messages, one in flight -> status -> closed -> freed. Failures: armed and
- * the server shuts down: freed. Client gone: its tags come back failed, then the close; a stream's
- * owner hears `closed` and ends the call. Undecodable or no request: the handler fails the call.
+ * own -> its turn (intake.h), a batch for its request -> the handler -> messages, one in flight ->
+ * status -> closed -> freed. Failures: armed and the server shuts down: freed. Client gone: its
+ * tags come back failed, then the close; a stream's owner hears `closed` and ends the call. A
+ * request that does not come in time: refused. Undecodable or no request: the handler fails the
+ * call.
  *
  * gRPC's call may be released only once every tag has come back and the close was seen, so each
  * batch under way holds a reference, and so does the handler until it ended the call.
@@ -23,33 +25,16 @@
 #include "cleanup.h"
 #include "job/shared_bytes.h"
 #include "rpc/call_host.h"
+#include "rpc/call_state.h"
 #include "rpc/cq.h"
 #include "rpc/method.h"
 #include "rpc/server.h"
 #include "rpc/status.h"
 #include "tag_order.h"
 
-#define ARMED_REQUESTS 16
 #define DECODE_BUDGET_FACTOR 8 /* bytes of memory for a byte of the wire: real ones take 1 to 4 */
 
-struct call {
-    struct call_slot *slot;
-    grpc_call *core;
-    gpr_timespec deadline; /* gRPC itself cancels at it */
-    grpc_metadata_array metadata;
-    grpc_call_details details; /* of an unknown method */
-    grpc_byte_buffer *payload;
-    struct cq_tag on_request, on_close, on_initial, on_send, on_receive, on_status;
-    int was_cancelled;
-    size_t n_refs;
-    bool is_closed, is_ended, is_sending, has_sent_initial;
-    struct arena *arena;
-    grpc_slice request;
-    const struct call_events *events; /* NULL: not a stream */
-    void *owner;
-};
-
-static void call_free(struct call *call)
+void call_free(struct call *call)
 {
     grpc_metadata_array_destroy(&call->metadata);
     grpc_call_details_destroy(&call->details);
@@ -64,14 +49,14 @@ static void call_free(struct call *call)
     free(call);
 }
 
-static void host_check_idle(struct call_host *host)
+void call_host_check_idle(struct call_host *host)
 {
     if (host->is_draining && host->n_calls == 0 && host->n_armed == 0) {
         host->idle(host);
     }
 }
 
-static void call_unref(struct call *call)
+void call_unref(struct call *call)
 {
     struct call_slot *slot = call->slot;
 
@@ -83,10 +68,10 @@ static void call_unref(struct call *call)
     call_free(call);
     slot->host->n_calls--;
     (void)call_slot_fill(slot); /* arms what memory did not suffice for before */
-    host_check_idle(slot->host);
+    call_host_check_idle(slot->host);
 }
 
-static void start_batch(struct call *call, const grpc_op *ops, size_t n_ops, struct cq_tag *tag)
+void call_start_batch(struct call *call, const grpc_op *ops, size_t n_ops, struct cq_tag *tag)
 {
     grpc_call_error error;
 
@@ -143,7 +128,7 @@ static void finish(struct call *call, const struct ending *ending)
         ops[n].data.send_status_from_server.status_details = ending->details;
         ops[n].data.send_status_from_server.trailing_metadata = ending->metadata;
         ops[n].data.send_status_from_server.trailing_metadata_count = ending->n_metadata;
-        start_batch(call, ops, n + 1, &call->on_status);
+        call_start_batch(call, ops, n + 1, &call->on_status);
     }
     call_unref(call);
 }
@@ -219,7 +204,7 @@ void call_stream(struct call *call, const struct call_events *events, void *owne
         return;
     }
     memset(ops, 0, sizeof(ops));
-    start_batch(call, ops, add_initial(call, ops), &call->on_initial);
+    call_start_batch(call, ops, add_initial(call, ops), &call->on_initial);
 }
 
 static void release_bytes(void *arg)
@@ -246,7 +231,7 @@ void call_send(struct call *call, struct shared_bytes *message, bool more)
     op.flags = more ? GRPC_WRITE_BUFFER_HINT : 0;
     op.data.send_message.send_message = buffer;
     call->is_sending = true;
-    start_batch(call, &op, 1, &call->on_send);
+    call_start_batch(call, &op, 1, &call->on_send);
     grpc_byte_buffer_destroy(buffer);
 }
 
@@ -262,21 +247,23 @@ static void on_send(struct cq_tag *tag, bool ok)
     call_unref(call);
 }
 
-void call_receive(struct call *call)
+void call_start_receive(struct call *call, struct cq_tag *tag)
 {
     grpc_op op;
 
-    assert(call->events && !call->is_ended && !call->payload);
-    if (call->is_closed) {
-        return;
-    }
     memset(&op, 0, sizeof(op));
     op.op = GRPC_OP_RECV_MESSAGE;
     op.data.recv_message.recv_message = &call->payload;
-    start_batch(call, &op, 1, &call->on_receive);
+    call_start_batch(call, &op, 1, tag);
 }
 
-static int read_request(struct call *call, struct skrull_error *err);
+void call_receive(struct call *call)
+{
+    assert(call->events && !call->is_ended && !call->payload);
+    if (!call->is_closed) {
+        call_start_receive(call, &call->on_receive);
+    }
+}
 
 static void on_receive(struct cq_tag *tag, bool ok)
 {
@@ -287,7 +274,7 @@ static void on_receive(struct cq_tag *tag, bool ok)
     if (ok && !call->is_ended && !call->is_closed) {
         if (call->payload) {
             call_forget_request(call);
-            result = read_request(call, &err);
+            result = call_read_request(call, &err);
         }
         call->events->received(call->owner, result, &err);
     }
@@ -312,6 +299,10 @@ static void on_close(struct cq_tag *tag, bool ok)
 
     (void)ok; /* always true; was_cancelled tells */
     call->is_closed = true;
+    if (call->intake.state == INTAKE_IS_WAITING) {
+        intake_leave(&call->slot->host->intake, &call->intake);
+        call_end(call, (struct rpc_bytes){0});
+    }
     if (call->events && !call->is_ended) {
         call->events->closed(call->owner);
     }
@@ -344,7 +335,7 @@ void call_forget_request(struct call *call)
     grpc_metadata_array_init(&call->metadata);
 }
 
-static int read_request(struct call *call, struct skrull_error *err)
+int call_read_request(struct call *call, struct skrull_error *err)
 {
     grpc_byte_buffer_reader reader;
 
@@ -369,83 +360,10 @@ static int read_request(struct call *call, struct skrull_error *err)
     return 0;
 }
 
-static int refuse_unknown(const struct call *call, struct skrull_error *err)
+void call_init(struct call *call, struct call_slot *slot)
 {
-    char name[128];
-    size_t len = GRPC_SLICE_LENGTH(call->details.method);
-
-    /* The client's bytes: cut, and nothing but printable ASCII. */
-    len = len < sizeof(name) ? len : sizeof(name) - 1;
-    for (size_t i = 0; i < len; i++) {
-        uint8_t byte = GRPC_SLICE_START_PTR(call->details.method)[i];
-
-        name[i] = '?';
-        if (byte >= 0x20 && byte < 0x7f) {
-            name[i] = (char)byte;
-        }
-    }
-    name[len] = '\0';
-    return skrull_error_because(err, SKRULL_ERR_UNIMPLEMENTED, SKRULL_REASON_METHOD_UNKNOWN, 0,
-                                "%s: no such method", name);
-}
-
-/* What can be said against a call before its handler sees it. */
-static int admit(struct call *call, struct skrull_error *err)
-{
-    const struct call_slot *slot = call->slot;
-
-    if (!slot->method) {
-        return refuse_unknown(call, err);
-    }
-    if (!slot->method->handle) {
-        return skrull_error_because(err, SKRULL_ERR_UNIMPLEMENTED, SKRULL_REASON_METHOD_UNBUILT, 0,
-                                    "%s is not built yet", slot->method->name);
-    }
-    if (slot->host->is_draining) {
-        return skrull_error_because(err, SKRULL_ERR_UNAVAILABLE, SKRULL_REASON_DRAINING, 0,
-                                    "the daemon is stopping");
-    }
-    return read_request(call, err);
-}
-
-static void on_request(struct cq_tag *tag, bool ok)
-{
-    struct call *call = CQ_OWNER(tag, struct call, on_request);
-    struct call_slot *slot = call->slot;
-    struct skrull_error err = {0};
-    grpc_op op;
-
-    slot->n_armed--;
-    slot->host->n_armed--;
-    if (!ok) { /* the server shuts down */
-        call_free(call);
-        host_check_idle(slot->host);
-        return;
-    }
-    slot->host->n_calls++;
-    (void)call_slot_fill(slot);
-    call->n_refs = 1; /* the handler's */
-    memset(&op, 0, sizeof(op));
-    op.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
-    op.data.recv_close_on_server.cancelled = &call->was_cancelled;
-    start_batch(call, &op, 1, &call->on_close);
-    if (admit(call, &err) < 0) {
-        call_fail(call, &err);
-        return;
-    }
-    slot->method->handle(slot->host->ctx, call);
-}
-
-static struct call *call_new(struct call_slot *slot)
-{
-    struct call *call = calloc(1, sizeof(*call));
-
-    if (!call) {
-        return NULL;
-    }
     call->slot = slot;
     call->request = grpc_empty_slice();
-    call->on_request.fn = on_request;
     call->on_close.fn = on_close;
     call->on_initial.fn = on_initial;
     call->on_send.fn = on_send;
@@ -453,34 +371,4 @@ static struct call *call_new(struct call_slot *slot)
     call->on_status.fn = on_status;
     grpc_metadata_array_init(&call->metadata);
     grpc_call_details_init(&call->details);
-    return call;
-}
-
-int call_slot_fill(struct call_slot *slot)
-{
-    struct call_host *host = slot->host;
-    grpc_completion_queue *queue = cq_queue(host->cq);
-
-    while (!host->is_draining && slot->n_armed < ARMED_REQUESTS) {
-        struct call *call = call_new(slot);
-        grpc_call_error error;
-
-        if (!call) {
-            return slot->n_armed > 0 ? 0 : SKRULL_ERR_RESOURCE_EXHAUSTED;
-        }
-        tag_hand_over(&call->on_request);
-        if (slot->method) {
-            error = grpc_server_request_registered_call(
-                host->core, slot->registered, &call->core, &call->deadline, &call->metadata,
-                &call->payload, queue, queue, &call->on_request);
-        } else {
-            error = grpc_server_request_call(host->core, &call->core, &call->details,
-                                             &call->metadata, queue, queue, &call->on_request);
-        }
-        assert(error == GRPC_CALL_OK);
-        (void)error;
-        slot->n_armed++;
-        host->n_armed++;
-    }
-    return 0;
 }

@@ -4,8 +4,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "rpc/intake.h"
+
 struct cq;
 struct grpc_server;
+struct loop_timer;
 struct method;
 struct rpc_ctx;
 
@@ -17,7 +20,15 @@ struct call_host {
     size_t n_calls;                       /* arrived and not yet freed */
     size_t n_armed;                       /* waiting for one to arrive */
     void (*idle)(struct call_host *host); /* no call is left, none is armed */
+    struct intake intake;                 /* of the calls whose request is not there yet */
+    struct loop_timer *intake_timer;      /* runs call_host_look while calls wait there */
 };
+
+/* Refuses what takes too long, and goes on with what waits. */
+void call_host_look(struct call_host *host);
+
+/* Refuses all calls whose requests are not there yet: the daemon stops. */
+void call_host_refuse(struct call_host *host);
 
 /* A method that waits for calls. gRPC never answers a call that nobody asked for: it would hang
  * until the client's deadline, so several requests are armed at all times. */

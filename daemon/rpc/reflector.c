@@ -16,6 +16,8 @@
 #include "codec_reflection.h"
 #include "descriptor_set.h"
 
+#define MAX_TALKS 32 /* each may hold a large request that is half there (intake.h) */
+
 struct talk {
     struct talk *prev, *next;
     struct reflector *reflector;
@@ -26,6 +28,7 @@ struct talk {
 struct reflector {
     struct reflection *reflection;
     struct talk talks; /* head of a ring */
+    int n_talks;
     bool is_draining;
 };
 
@@ -63,6 +66,7 @@ static struct call *talk_free(struct talk *talk)
 
     talk->prev->next = talk->next;
     talk->next->prev = talk->prev;
+    talk->reflector->n_talks--;
     free(talk);
     return call;
 }
@@ -153,6 +157,12 @@ void rpc_reflection(struct rpc_ctx *ctx, struct call *call)
         call_fail(call, &err);
         return;
     }
+    if (reflector->n_talks == MAX_TALKS) {
+        (void)skrull_error_because(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, SKRULL_REASON_BUSY,
+                                   MAX_TALKS, "%d streams ask for the schema already", MAX_TALKS);
+        call_fail(call, &err);
+        return;
+    }
     talk = calloc(1, sizeof(*talk));
     if (!talk) {
         (void)skrull_error_set(&err, SKRULL_ERR_RESOURCE_EXHAUSTED, "out of memory");
@@ -165,6 +175,7 @@ void rpc_reflection(struct rpc_ctx *ctx, struct call *call)
     talk->prev = reflector->talks.prev;
     talk->prev->next = talk;
     reflector->talks.prev = talk;
+    reflector->n_talks++;
     call_stream(call, &events, talk);
     answer(talk);
 }

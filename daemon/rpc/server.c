@@ -6,6 +6,7 @@
  * - keepalive: a worker that was stopped or cut off is noticed within 14 s; gRPC's default is 2 h.
  * - pings of clients: one in 5 s is allowed, also without data, which leaves those room who ping
  *   every 10 s; gRPC's default of 5 min cuts them.
+ * - a small window of a stream: it is what gRPC takes of requests that nobody asked for (intake.h).
  * - handshake timeout: a peer that connects and says nothing is dropped after 10 s, not 120 s.
  * - no probing of bandwidth: it widens the windows for large requests and pings with each one; ours
  * are small, and it took a tenth of the time of a fleet's reports.
@@ -32,6 +33,7 @@
 #include "rpc/rpc_ctx.h"
 #include "tag_order.h"
 
+#define WINDOW_BYTES (16 << 10)
 #define KEEPALIVE_MS 10000
 #define KEEPALIVE_TIMEOUT_MS 4000
 #define MIN_PING_MS 5000
@@ -68,6 +70,7 @@ static grpc_server *core_new(void)
     } settings[] = {
         {GRPC_ARG_ALLOW_REUSEPORT, 0},
         {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)METHOD_BATCH_BYTES},
+        {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, WINDOW_BYTES},
         {GRPC_ARG_MAX_METADATA_SIZE, MAX_METADATA_BYTES},
         {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS},
         {GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS},
@@ -123,6 +126,11 @@ static void on_shutdown(struct cq_tag *tag, bool ok)
     check_drained(server);
 }
 
+static void on_intake_timer(void *arg)
+{
+    call_host_look((struct call_host *)arg);
+}
+
 static void register_methods(struct server *server)
 {
     size_t n = method_count();
@@ -135,9 +143,8 @@ static void register_methods(struct server *server)
             continue;
         }
         slot->method = &method_table[i];
-        slot->registered =
-            grpc_server_register_method(server->host.core, slot->method->path, NULL,
-                                        GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
+        slot->registered = grpc_server_register_method(server->host.core, slot->method->path, NULL,
+                                                       GRPC_SRM_PAYLOAD_NONE, 0);
         assert(slot->registered);
     }
 }
@@ -156,7 +163,12 @@ int server_new(struct cq *cq, struct rpc_ctx *ctx, struct server **ret_server,
         return skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED, "server: out of memory");
     }
     code = loop_timer_new(ctx->loop, on_goodbye, server, &server->goodbye, err);
+    if (code == 0) {
+        code = loop_timer_new(ctx->loop, on_intake_timer, &server->host, &server->host.intake_timer,
+                              err);
+    }
     if (code < 0) {
+        loop_timer_free(server->goodbye);
         free(server->slots);
         free(server);
         return code;
@@ -206,6 +218,7 @@ void server_drain(struct server *server, void (*drained)(void *arg), void *arg)
     server->host.is_draining = true;
     server->drained = drained;
     server->drained_arg = arg;
+    call_host_refuse(&server->host);
     server->is_idle = server->host.n_calls == 0 && server->host.n_armed == 0;
     tag_hand_over(&server->on_shutdown);
     grpc_server_shutdown_and_notify(server->host.core, cq_queue(server->host.cq),
@@ -232,6 +245,7 @@ void server_free(struct server *server)
     }
     assert(!server->host.is_draining || (server->is_shut_down && server->is_idle));
     loop_timer_free(server->goodbye);
+    loop_timer_free(server->host.intake_timer);
     grpc_server_destroy(server->host.core);
     free(server->slots);
     free(server);

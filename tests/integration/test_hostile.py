@@ -6,8 +6,13 @@ Every method that is built is tried with each, found by walking the schema, so t
 import concurrent.futures
 import os
 import random
-import tempfile
+import re
 import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
 import time
 import unittest
 
@@ -20,6 +25,8 @@ Code = grpc.StatusCode
 REFUSED = (Code.INVALID_ARGUMENT, Code.RESOURCE_EXHAUSTED)
 MAX_REQUEST = 1 << 20
 LARGE_REQUESTS = {"PlanBatch": 8 << 20}  # bytes, where it is more
+CHUNK = 16384  # bytes of a request that is sent by hand
+FLOOD_S = 6
 SERVICE = "/skrull.v1.PlannerService/"
 
 
@@ -254,6 +261,142 @@ class Hostile(unittest.TestCase):
             self.assertEqual(Details(error).field, "page_token")
         for name in (f"many-{i:04}" for i in range(1200)):
             self.planner.DeleteJob(stubs().planner.DeleteJobRequest(name=name), timeout=10)
+
+
+class HalfRequests(threading.Thread):
+    """Speaks HTTP/2 by hand: opens calls on one connection and sends all of a large request each but its end."""
+
+    def __init__(self, address, method, size, n_calls=1):
+        super().__init__(daemon=True)
+        host, _, port = address.rpartition(":")
+        self.peer = socket.create_connection((host, int(port)))
+        self.peer.settimeout(0.5)
+        self.method, self.size = method.encode(), size
+        self.left = {2 * i + 1: size - CHUNK for i in range(n_calls)}  # bytes, by stream
+        self.windows = {0: 65535}
+        self.first_window = None  # of a stream, as the daemon's settings say
+        self.n_sent = 0
+        self.was_cut = False
+        self.is_over = threading.Event()
+        self.start()
+
+    @staticmethod
+    def frame(kind, flags, stream, payload):
+        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+    def run(self):
+        try:
+            self.talk()
+        except OSError:
+            self.was_cut = True  # the daemon hung up
+        self.peer.close()
+
+    def open(self):
+        headers = b"\x83\x86"  # POST, http
+        for key, value in ((b":path", b"/skrull.v1.PlannerService/" + self.method), (b":authority", b"x"),
+                           (b"content-type", b"application/grpc"), (b"te", b"trailers")):
+            headers += b"\0" + bytes([len(key)]) + key + bytes([len(value)]) + value
+        for stream in self.left:
+            self.peer.sendall(self.frame(1, 4, stream, headers))
+            self.windows[stream] = self.first_window
+            self.data(stream, b"\0" + struct.pack(">I", self.size))
+
+    def data(self, stream, payload):
+        self.peer.sendall(self.frame(0, 0, stream, payload))
+        self.windows[0] -= len(payload)
+        self.windows[stream] -= len(payload)
+        self.n_sent += len(payload)
+
+    def send(self):
+        """What the windows let through."""
+        for stream in list(self.left):
+            while self.left.get(stream, 0) >= CHUNK <= min(self.windows[0], self.windows.get(stream, 0)):
+                self.data(stream, b"\x12" * CHUNK)
+                self.left[stream] -= CHUNK
+
+    def talk(self):
+        self.peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0, b""))
+        received = b""
+        while not self.is_over.is_set() and self.left:
+            if self.first_window and 1 not in self.windows:
+                self.open()
+            self.send()
+            try:
+                received += self.peer.recv(65536) or self.hung_up()
+            except socket.timeout:
+                continue
+            while len(received) >= 9 and len(received) >= 9 + int.from_bytes(received[:3], "big"):
+                end = 9 + int.from_bytes(received[:3], "big")
+                self.take(received[3], received[4], int.from_bytes(received[5:9], "big"), received[9:end])
+                received = received[end:]
+
+    def take(self, kind, flags, stream, payload):
+        if kind == 4 and not flags & 1:
+            settings = dict(struct.iter_unpack(">HI", payload))
+            self.first_window = self.first_window or settings.get(4, 65535)  # SETTINGS_INITIAL_WINDOW_SIZE
+        if kind == 8:  # WINDOW_UPDATE
+            self.windows[stream] = self.windows.get(stream, 0) + int.from_bytes(payload, "big")
+        elif kind in (4, 6) and not flags & 1:  # SETTINGS, PING: acknowledge
+            self.peer.sendall(self.frame(kind, 1, 0, payload if kind == 6 else b""))
+        elif kind == 3:  # RST_STREAM
+            self.left.pop(stream, None)
+        elif kind == 7:  # GOAWAY
+            self.hung_up()
+
+    @staticmethod
+    def hung_up():
+        raise OSError
+
+
+class Flood(unittest.TestCase):
+    """Requests that never end, and an honest client among them. The daemon holds 32 at a time, and memory of 32 more that it
+    refused, until others need it."""
+
+    def flood(self, limit, *peers):
+        before = resident_mib(self.daemon.process)
+        peers = [HalfRequests(self.daemon.address, *peer) for peer in peers]
+        planner = self.daemon.planner(self.daemon.channel())
+        worker = subprocess.Popen([harness.WORKER, "--server", self.daemon.address, "--job", "h", "--data-rank", "1",
+                                   "--pause-ms", "20"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(worker.kill)
+        worst = n_failed = 0
+        until = time.monotonic() + FLOOD_S
+        while time.monotonic() < until:
+            request = stubs().planner.GetPlanRequest(job="h", step=3, data_ranks=[1])
+            for attempt in range(5):
+                try:
+                    self.assertEqual(planner.GetPlan(request, timeout=20).step, 3)
+                    break
+                except grpc.RpcError as error:
+                    # On a machine so slow that it looks like the others.
+                    self.assertEqual(Details(error).info.reason, "BUSY", error)
+                    self.assertLess(attempt, 4)
+                    n_failed += 1
+            worst = max(worst, resident_mib(self.daemon.process) - before)
+            time.sleep(0.05)
+        print(f"{worst:.0f} MiB of {sum(peer.n_sent for peer in peers) >> 20}, {n_failed} calls repeated", flush=True)
+        self.assertLess(worst, bounded_mib(limit))
+        self.assertFalse(any(peer.was_cut for peer in peers), "they keep to the rules")
+        self.assertLess(n_failed, 20)
+        steps = re.findall(r"^step=(\d+) ", worker.communicate(timeout=30)[0], re.M)
+        self.assertEqual(worker.returncode, 0)
+        self.assertEqual(steps, [str(step) for step in range(100)])
+        for peer in peers:
+            peer.is_over.set()
+        for peer in peers:
+            peer.join()
+
+    def setUp(self):
+        self.daemon = Daemon(listen="127.0.0.1:0").start()
+        self.addCleanup(self.daemon.kill)
+        self.addCleanup(self.daemon.close_channels)
+        create(self.daemon, job("h"))
+
+    def test_of_many_connections(self):  # 1,280 MiB
+        self.flood(650, *[("PlanBatch", 8 << 20)] * 160)
+
+    def test_of_many_calls_on_few_connections(self):  # 800 MiB
+        self.flood(150, *[("CreateJob", 1 << 20, 100)] * 8)
 
 
 class Paths(unittest.TestCase):
