@@ -1,7 +1,7 @@
 /*
  * GetPlan: the plan of one step, from the job's pipeline; encoded on the pool, because a whole plan
- * may take milliseconds. It is for looking at plans: what workers run comes by StreamPlans, so
- * nothing is recorded as given out here.
+ * may take milliseconds. It is for looking at plans, of steps far ahead too, so nothing is recorded
+ * as given out here: what workers run comes by StreamPlans, or is reported.
  */
 #include <stdlib.h>
 

@@ -16,7 +16,7 @@ import unittest
 import grpc
 
 import harness
-from harness import Daemon, create, error_of, job, stream_request, stubs
+from harness import Daemon, Details, create, error_of, job, stream_request, stubs
 
 Code = grpc.StatusCode
 
@@ -457,6 +457,35 @@ class Crashes(unittest.TestCase):
             state = sqlite3.connect(daemon.state[len("sqlite:"):])
             self.assertEqual(state.execute("SELECT given_out_below FROM jobs").fetchone(), (100,))
             state.close()
+
+    def test_looking_gives_nothing_out(self):
+        """A step that was only asked for by GetPlan can be revised, one that was reported cannot."""
+        with Daemon() as daemon:
+            made = create(daemon, job("l"))
+            planner, pb = daemon.planner(), stubs().planner
+
+            def look(step):
+                return planner.GetPlan(pb.GetPlanRequest(job="l", step=step, data_ranks=[0]))
+
+            def update(from_step, policy):
+                return pb.UpdateJobRequest(job=stubs().job.Job(name="l", policy=policy), from_step=from_step)
+
+            before = [look(step) for step in range(30)]
+            self.assertEqual(planner.UpdateJob(update(10, "uniform")).revision, 2)
+            after = [look(step) for step in range(30)]
+            self.assertEqual([plan.digest for plan in after[:10]], [plan.digest for plan in before[:10]])
+            self.assertTrue(all(a.digest != b.digest for a, b in zip(after[10:], before[10:])))
+            # Who trained by the old plan hears of it.
+            reports = [pb.StepReport(step=20, data_rank=0, digest=before[20].digest, elapsed_ns=1)]
+            error = error_of(planner.ReportSteps, pb.ReportStepsRequest(job="l", uid=made.uid, reports=reports))
+            self.assertEqual(Details(error).info.reason, "DIGEST_MISMATCH")
+            reports[0].digest = after[20].digest
+            planner.ReportSteps(pb.ReportStepsRequest(job="l", uid=made.uid, reports=reports))
+            error = error_of(planner.UpdateJob, update(20, "skrull"))
+            self.assertEqual(error.code(), Code.FAILED_PRECONDITION)
+            self.assertEqual(Details(error).info.reason, "STEP_GIVEN_OUT")
+            self.assertEqual(Details(error).info.metadata["limit"], "21")
+            self.assertEqual(planner.UpdateJob(update(0, "skrull")).info.revisions[-1].first_step, 21)
 
     def test_a_deleted_job_stays_deleted(self):
         with Daemon() as daemon:

@@ -65,7 +65,8 @@ SKRULL_API int skrull_client_list_jobs(struct skrull_client *client,
                                        struct skrull_error *err);
 
 /* The plan of a step: of `ranks` ([n_ranks]), or whole where n_ranks is 0 (asked for in parts where it is
- * too large for one message). Free it with skrull_plan_free. */
+ * too large for one message). For looking: an update of the job may still change the step, unlike one that a
+ * stream has sent. Free it with skrull_plan_free. */
 SKRULL_API int skrull_client_get_plan(struct skrull_client *client, const char *job, uint64_t step,
                                       const uint32_t *ranks, size_t n_ranks,
                                       struct skrull_plan **ret_plan, struct skrull_error *err);
