@@ -224,10 +224,27 @@ static void tcp_fail(struct skrull_comm *comm, const struct skrull_error *why)
     tcp->is_failed = true;
 }
 
+/* A socket that is closed with something unread takes back what was sent last. */
+static void drain(int fd, int64_t deadline_ns)
+{
+    char waste[4096];
+
+    (void)shutdown(fd, SHUT_WR);
+    while (await(fd, POLLIN, deadline_ns, NULL) == 0 &&
+           recv(fd, waste, sizeof(waste), MSG_DONTWAIT) > 0) {
+    }
+}
+
 static void tcp_free(struct skrull_comm *comm)
 {
     struct tcp_comm *tcp = tcp_of(comm);
+    int64_t deadline_ns = deadline_after(FAREWELL_MS);
 
+    for (uint32_t i = 0; i < tcp->n_sockets && tcp->is_failed; i++) {
+        if (tcp->sockets[i] >= 0) {
+            drain(tcp->sockets[i], deadline_ns);
+        }
+    }
     for (uint32_t i = 0; i < tcp->n_sockets; i++) {
         if (tcp->sockets[i] >= 0) {
             (void)close(tcp->sockets[i]);

@@ -1,7 +1,7 @@
 /*
  * skrull-worker: an example of a worker. It streams the plans of its data rank, holds each against
  * what one rank can know, runs it, reports the step, prints a line. Backend none only waits, here;
- * cpu trains (train.c). Two threads: this one and the library's reader.
+ * cpu and cuda train (train.c). Two threads: this one and the library's reader.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -103,13 +103,18 @@ int main(int argc, char **argv)
     if (outcome != OPTIONS_RUN) {
         return outcome == OPTIONS_SAID ? WORKER_DONE : WORKER_USAGE;
     }
+    /* Before anybody is asked for work that could not be done. */
+    if (options.backend == WORKER_BACKEND_CUDA && train_find_device(&err) < 0) {
+        (void)worker_exit_of(&err);
+        return WORKER_FAILED;
+    }
     client_options.server = options.server;
     if (skrull_client_new(&client_options, &client, &err) < 0) {
         (void)worker_exit_of(&err);
         return err.code == SKRULL_ERR_INVALID_ARGUMENT ? WORKER_USAGE : WORKER_FAILED;
     }
-    status = options.backend == WORKER_BACKEND_CPU ? train_job(client, &options)
-                                                   : stream_job(client, &options);
+    status = options.backend != WORKER_BACKEND_NONE ? train_job(client, &options)
+                                                    : stream_job(client, &options);
     skrull_client_free(client);
     return (int)status;
 }

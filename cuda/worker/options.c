@@ -52,8 +52,8 @@ static void print_help(void)
         "[--give-up-ms N] [--silence-ms N]\n"
         "                     [--fallback none|local] [--data-root DIR]... "
         "[--fallback-after-ms N]\n"
-        "                     [--model tiny|CONFIG] [--comm none|threads|mpi] [--exchange "
-        "gather|ring]\n"
+        "                     [--model tiny|CONFIG] [--comm none|threads|mpi|tcp] "
+        "[--exchange gather|ring]\n"
         "                     [--optimizer replicated|sharded] [--recompute none|selective]\n"
         "                     [--tokens PREFIX]... [--unscheduled] [--save-weights FILE]\n"
         "                     [--exchange-timeout-ms N]\n\n"
@@ -211,14 +211,14 @@ static enum options_outcome check_untrained(const struct given *given)
 
 static enum options_outcome check_training(const struct given *given, struct training_words *ret)
 {
-    static const char *const comms[] = {"", "none", "threads", "mpi", NULL};
+    static const char *const comms[] = {"", "none", "threads", "mpi", "tcp", NULL};
     static const char *const exchanges[] = {"gather", "ring", NULL};
     static const char *const optimizers[] = {"", "replicated", "sharded", NULL};
     static const char *const recomputes[] = {"", "none", "selective", NULL};
     const char *model = text_of(given, "--model");
     int comm = 0, exchange = 0, optimizer = 0, recompute = 0;
     enum options_outcome outcome =
-        take_word(given, "--comm", comms, "none, threads and mpi are allowed", &comm);
+        take_word(given, "--comm", comms, "none, threads, mpi and tcp are allowed", &comm);
 
     if (outcome == OPTIONS_RUN) {
         outcome =
@@ -248,16 +248,29 @@ static enum options_outcome check_training(const struct given *given, struct tra
     return outcome;
 }
 
+/* TCP carries too little for the CPU's exchanges, and a process has one GPU. */
+static enum options_outcome check_comm(const struct worker_options *taken)
+{
+    enum worker_comm comm = taken->training.comm;
+
+    if (taken->backend == WORKER_BACKEND_CPU && comm == WORKER_COMM_TCP) {
+        return wrong("--comm", "tcp only starts NCCL, with --backend cuda");
+    }
+    if (taken->backend == WORKER_BACKEND_CUDA && comm == WORKER_COMM_THREADS) {
+        return wrong("--comm", "with --backend cuda every rank is a process: mpi or tcp");
+    }
+    return OPTIONS_RUN;
+}
+
 static enum options_outcome check_backend(const struct given *given, struct worker_options *ret)
 {
     const char *backend = text_of(given, "--backend");
+    enum options_outcome outcome;
 
-    if (backend && strcmp(backend, "cuda") == 0) {
-        return wrong("--backend", "cuda is not built yet");
-    }
-    if (backend && strcmp(backend, "cpu") == 0) {
-        ret->backend = WORKER_BACKEND_CPU;
-        return check_training(given, &ret->training);
+    if (backend && (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0)) {
+        ret->backend = strcmp(backend, "cpu") == 0 ? WORKER_BACKEND_CPU : WORKER_BACKEND_CUDA;
+        outcome = check_training(given, &ret->training);
+        return outcome == OPTIONS_RUN ? check_comm(ret) : outcome;
     }
     if (backend && strcmp(backend, "none") != 0) {
         return wrong("--backend", "none, cpu and cuda are allowed");

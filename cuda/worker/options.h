@@ -9,15 +9,22 @@
 
 #define MAX_TOKEN_FILES 64
 
-enum worker_backend { WORKER_BACKEND_NONE, WORKER_BACKEND_CPU };
+enum worker_backend { WORKER_BACKEND_NONE, WORKER_BACKEND_CPU, WORKER_BACKEND_CUDA };
 
-/* How data ranks exchange; DEFAULT: by MPI under mpirun or with several ranks, else not. */
-enum worker_comm { WORKER_COMM_DEFAULT, WORKER_COMM_NONE, WORKER_COMM_THREADS, WORKER_COMM_MPI };
+/* How data ranks exchange, or with cuda how they find each other, to exchange by NCCL. DEFAULT: by
+ * MPI under mpirun or with several ranks, by TCP where another launcher names ranks, else not. */
+enum worker_comm {
+    WORKER_COMM_DEFAULT,
+    WORKER_COMM_NONE,
+    WORKER_COMM_THREADS,
+    WORKER_COMM_MPI,
+    WORKER_COMM_TCP
+};
 
 /* What the job decides unless the command line does. */
 enum worker_choice { WORKER_BY_JOB, WORKER_NO, WORKER_YES };
 
-/* With backend cpu. */
+/* With a backend that trains. */
 struct training_words {
     const char *model; /* "tiny" or a path */
     enum worker_comm comm;

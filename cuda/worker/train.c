@@ -1,7 +1,7 @@
 /*
- * Which ranks train here and how they exchange: one of several processes under MPI, all of them as
- * threads of this process, or a single one. Before that the job is held against what this worker
- * can honour. Each rank says itself why it fails.
+ * Which ranks train here and how they exchange: one of several processes under MPI or, with GPUs,
+ * another launcher; all of them as threads of this process; or a single one. Before that the job is
+ * held against what this worker can honour. Each rank says itself why it fails.
  */
 #include "train.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "signals.h"
 #include "train_rank.h"
 
@@ -17,7 +18,7 @@
 
 static int refuse(struct skrull_error *err, const char *what)
 {
-    return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "--backend cpu: %s", what);
+    return skrull_error_set(err, SKRULL_ERR_UNIMPLEMENTED, "this worker cannot train so: %s", what);
 }
 
 /* Can this worker train as the job says? */
@@ -44,9 +45,11 @@ static int check_job(const struct skrull_job *job, const struct training_words *
     return 0;
 }
 
-static int read_training(const struct skrull_job *job, const struct training_words *words,
+static int read_training(const struct skrull_job *job, const struct worker_options *options,
                          struct training_options *ret, struct skrull_error *err)
 {
+    const struct training_words *words = &options->training;
+
     *ret = (struct training_options){
         .exchange = words->is_ring ? SKRULL_EXCHANGE_RING : SKRULL_EXCHANGE_GATHER,
         .is_sharded = words->is_sharded == WORKER_BY_JOB
@@ -58,7 +61,9 @@ static int read_training(const struct skrull_job *job, const struct training_wor
         .learning_rate = TRAINING_LEARNING_RATE,
         .eps = TRAINING_EPS,
         .weight_decay = 0.01F,
-        .seed = SEED};
+        .seed = SEED,
+        .backend = options->backend == WORKER_BACKEND_CUDA ? "cuda" : "cpu",
+        .device = skrull_device_of_launcher()};
     return model_config_read(words->model, &ret->model, err);
 }
 
@@ -113,25 +118,53 @@ static enum worker_exit run_threads(const struct train_rank *like, uint32_t n_ra
     return err.code < 0 ? worker_exit_of(&err) : status;
 }
 
+/* Is this process the rank that it is to be, of as many as the job has? */
+static int check_ranks(const struct train_rank *rank, uint32_t n_ranks, struct skrull_error *err)
+{
+    if (skrull_comm_size(rank->comm) == n_ranks &&
+        skrull_comm_rank(rank->comm) == rank->data_rank) {
+        return 0;
+    }
+    return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,
+                            "the job has %" PRIu32 " data ranks and this is to be %" PRIu32
+                            "; %s says %" PRIu32 " of %" PRIu32 ": run %s %" PRIu32,
+                            n_ranks, rank->data_rank, rank->is_mpi ? "MPI" : "its environment",
+                            skrull_comm_rank(rank->comm), skrull_comm_size(rank->comm),
+                            rank->is_mpi ? "mpirun -n" : "as many processes:", n_ranks);
+}
+
+/* How the ranks find each other and, with GPUs, exchange by NCCL from then on. */
+static int open_comm(struct train_rank *rank, uint32_t n_ranks, struct skrull_error *err)
+{
+    int64_t timeout_ms = (int64_t)rank->options->training.timeout_ms;
+    struct skrull_comm *host;
+    int rc = rank->is_mpi ? skrull_comm_mpi(timeout_ms, &rank->comm, err)
+                          : skrull_comm_tcp(timeout_ms, &rank->comm, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    signals_alarm(0);
+    rc = check_ranks(rank, n_ranks, err);
+    if (rc == 0 && rank->options->backend == WORKER_BACKEND_CUDA) {
+        host = rank->comm;
+        rc =
+            skrull_comm_nccl(host, rank->training.device, rank->job->parallel.cp, &rank->comm, err);
+    }
+    if (rc < 0) {
+        skrull_comm_fail(rank->comm, err);
+    }
+    return rc;
+}
+
 /* This process is one of the ranks. The alarm bounds what MPI itself does not. */
-static enum worker_exit run_mpi(struct train_rank *rank, uint32_t n_ranks)
+static enum worker_exit run_process(struct train_rank *rank, uint32_t n_ranks)
 {
     uint64_t timeout_ms = rank->options->training.timeout_ms;
     struct skrull_error err;
 
     signals_alarm(timeout_ms);
-    if (skrull_comm_mpi((int64_t)timeout_ms, &rank->comm, &err) < 0) {
-        return worker_exit_of(&err);
-    }
-    signals_alarm(0);
-    if (skrull_comm_size(rank->comm) != n_ranks ||
-        skrull_comm_rank(rank->comm) != rank->data_rank) {
-        (void)skrull_error_set(&err, SKRULL_ERR_INVALID_ARGUMENT,
-                               "the job has %" PRIu32 " data ranks and this is to be %" PRIu32
-                               "; MPI says %" PRIu32 " of %" PRIu32 ": run mpirun -n %" PRIu32,
-                               n_ranks, rank->data_rank, skrull_comm_rank(rank->comm),
-                               skrull_comm_size(rank->comm), n_ranks);
-        skrull_comm_fail(rank->comm, &err);
+    if (open_comm(rank, n_ranks, &err) < 0) {
         rank->status = worker_exit_of(&err);
     } else {
         train_rank_run(rank);
@@ -140,6 +173,32 @@ static enum worker_exit run_mpi(struct train_rank *rank, uint32_t n_ranks)
     skrull_comm_free(rank->comm);
     signals_alarm(0);
     return rank->status;
+}
+
+/* By what this process was started, unless the command line says it. */
+static enum worker_comm default_comm(const struct worker_options *options, uint32_t n_ranks)
+{
+    bool is_cuda = options->backend == WORKER_BACKEND_CUDA;
+
+    if (is_launched(&options->training)) {
+        return WORKER_COMM_MPI;
+    }
+    if (n_ranks > 1) {
+        return is_cuda && (getenv("RANK") || getenv("SLURM_PROCID")) ? WORKER_COMM_TCP
+                                                                     : WORKER_COMM_MPI;
+    }
+    return WORKER_COMM_NONE;
+}
+
+int train_find_device(struct skrull_error *err)
+{
+    struct device *device;
+    int rc = device_open("cuda", skrull_device_of_launcher(), &device, err);
+
+    if (rc == 0) {
+        device_close(device);
+    }
+    return rc;
 }
 
 static enum worker_exit run_ranks(struct train_rank *rank, uint32_t n_ranks)
@@ -153,13 +212,14 @@ static enum worker_exit run_ranks(struct train_rank *rank, uint32_t n_ranks)
         return rank->status;
     }
     if (comm == WORKER_COMM_DEFAULT) {
-        comm = n_ranks > 1 || is_launched(words) ? WORKER_COMM_MPI : WORKER_COMM_NONE;
+        comm = default_comm(rank->options, n_ranks);
     }
     if (comm == WORKER_COMM_THREADS) {
         return run_threads(rank, n_ranks);
     }
-    if (comm == WORKER_COMM_MPI) {
-        return run_mpi(rank, n_ranks);
+    if (comm == WORKER_COMM_MPI || comm == WORKER_COMM_TCP) {
+        rank->is_mpi = comm == WORKER_COMM_MPI;
+        return run_process(rank, n_ranks);
     }
     if (n_ranks > 1) {
         (void)skrull_error_set(
@@ -187,7 +247,7 @@ enum worker_exit train_job(struct skrull_client *client, const struct worker_opt
     }
     rank.job = job;
     if (check_job(job, &options->training, &err) < 0 ||
-        read_training(job, &options->training, &rank.training, &err) < 0) {
+        read_training(job, options, &rank.training, &err) < 0) {
         status = worker_exit_of(&err);
     } else {
         status = run_ranks(&rank, job->parallel.dp * job->parallel.cp);

@@ -12,6 +12,7 @@ struct train_rank {
     const struct skrull_job *job; /* borrowed */
     struct training_options training;
     struct skrull_comm *comm; /* borrowed; NULL: it is the only rank */
+    bool is_mpi;              /* of several processes: started by MPI */
     uint32_t data_rank;
     enum worker_exit status; /* of train_rank_run */
 };

@@ -226,12 +226,17 @@ class CommandLine(unittest.TestCase):
                  "--model: /no-such"),
                 (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--comm", "none", "--tokens", "a",
                   "--tokens", "b"], 1, "2 given; the job has 1"),
-                (["--job", "a-job", "--data-rank", "0", "--backend", "cuda"], 2, "cuda is not built yet"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cuda", "--comm", "threads"], 2, "mpi or tcp"),
+                (["--job", "a-job", "--data-rank", "0", "--backend", "cpu", "--comm", "tcp"], 2, "with --backend cuda"),
                 (["--job", "a-job", "--data-rank", "0", "--backend", "gpu"], 2, "none, cpu and cuda")):
             done = self.run_worker(*options)
             self.assertEqual(done.returncode, status, (options, done.stderr))
             self.assertTrue(done.stderr.startswith("skrull-worker: "), done.stderr)
             self.assertIn(message, done.stderr)
+        if not os.path.exists("/dev/nvidiactl"):
+            done = self.run_worker("--job", "a-job", "--data-rank", "0", "--backend", "cuda")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"\Askrull-worker: (no GPU here|built without CUDA)[^\n]*\n\Z")
         done = self.run_worker("--job", "a-job", "--data-rank", "0", "--server", "127.0.0.1:1", "--give-up-ms", "300")
         self.assertEqual(done.returncode, 4)
 
