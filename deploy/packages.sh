@@ -9,8 +9,9 @@ build="gcc libc6-dev meson ninja-build pkg-config python3
        coinor-libcbc-dev libuv1-dev libsqlite3-dev libyaml-dev libjansson-dev libxxhash-dev libssl-dev
        zlib1g-dev libzstd-dev"
 # libcmocka-dev: unit tests; the Python packages and plug-in: a stock gRPC client against the daemon;
-# systemd: checks of the unit file; man-db, groff-base: of the man pages; g++: of the public headers; Open
-# MPI: training on eight ranks (MPICH is slow where ranks share cores).
+# systemd: checks of the unit file; man-db, groff-base: of the man pages; g++: of the public headers and of
+# kernels on the CPU, binutils: names of kernels; Open MPI: training on eight ranks (MPICH is slow where ranks
+# share cores).
 test="$build g++ libcmocka-dev python3-grpcio python3-protobuf python3-yaml protobuf-compiler
       protobuf-compiler-grpc systemd man-db groff-base git libopenmpi-dev openmpi-bin"
 # clang and its runtime: the second compiler and the sanitizers.

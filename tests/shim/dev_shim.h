@@ -140,8 +140,8 @@ int launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem_bytes, void 
     auto body = [=] { kernel(args...); };
 
     return shim::run(
-        {grid, block, smem_bytes}, [](void *arg) { (*static_cast<decltype(body) *>(arg))(); },
-        &body, err);
+        {reinterpret_cast<const void *>(kernel), grid, block, smem_bytes},
+        [](void *arg) { (*static_cast<decltype(body) *>(arg))(); }, &body, err);
 }
 } // namespace SK_BUILD
 } // namespace sk

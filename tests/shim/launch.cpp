@@ -6,6 +6,7 @@
 
 #include "shim/sanitizer.h"
 #include "shim/shared_memory.h"
+#include "shim/trace.h"
 
 namespace shim
 {
@@ -174,6 +175,7 @@ int run(const launch_shape &shape, void (*body)(void *arg), void *arg, struct sk
     if (rc < 0 || (uint64_t)shape.grid.x * shape.grid.y * shape.grid.z == 0) {
         return rc;
     }
+    trace_launch(shape);
     b.shape = shape;
     b.body = body;
     b.arg = arg;

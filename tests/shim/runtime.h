@@ -64,6 +64,7 @@ void copy_wait(unsigned n_left, where at);
 void *shared_memory(size_t bytes, where at);
 
 struct launch_shape {
+    const void *kernel; /* its address, for lists of launches */
     dim3 grid, block;
     size_t smem_bytes;
 };
