@@ -392,6 +392,18 @@ class Flood(unittest.TestCase):
         self.addCleanup(self.daemon.close_channels)
         create(self.daemon, job("h"))
 
+    def test_a_drain_does_not_wait_for_them(self):
+        peers = [HalfRequests(self.daemon.address, "CreateJob", 1 << 20, 10) for _ in range(4)]  # more than are received
+        until = time.monotonic() + 20
+        while sum(peer.n_sent for peer in peers) < 32 << 20 and time.monotonic() < until:
+            time.sleep(0.05)
+        start = time.monotonic()
+        self.assertEqual(self.daemon.stop(), 0)
+        self.assertLess(time.monotonic() - start, 4)
+        for peer in peers:
+            peer.is_over.set()
+            peer.join()
+
     def test_of_many_connections(self):  # 1,280 MiB
         self.flood(650, *[("PlanBatch", 8 << 20)] * 160)
 
