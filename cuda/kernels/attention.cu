@@ -20,17 +20,15 @@
 namespace
 {
 constexpr int n_warps = 4, n_threads = 32 * n_warps;
-constexpr int m_tiles = 2, warp_rows = 16 * m_tiles, block_queries = warp_rows * n_warps;
+constexpr int m_tiles = 2, warp_rows = 16 * m_tiles, n_queries = warp_rows * n_warps;
 
 /* 64 keys of 128 dimensions would be a few registers too many. */
 template <int DIM> constexpr int block_keys = DIM == 128 ? 48 : 64;
 
 template <class T, int DIM> struct shared {
-    alignas(256) T q[block_queries * DIM];
+    alignas(256) T q[n_queries * DIM];
     key_tiles<T, DIM, block_keys<DIM>> keys;
-    int32_t q_position[block_queries];
-    span positions[n_warps], rows[n_warps];
-    warp_reach reach[n_warps];
+    block_queries<n_threads> queries;
 };
 
 /* A warp's running softmax: a lane's rows are lane / 4 and 8 more of each of its tiles of 16. */
@@ -40,34 +38,6 @@ template <int DIM> struct sums {
 };
 
 template <int DIM> using score_tile = float[m_tiles][block_keys<DIM> / 8][4];
-
-/* Scores of what is not seen become -inf. */
-template <int DIM>
-__device__ __forceinline__ void mask(const skrull_attention &p, score_tile<DIM> &s,
-                                     const int32_t *q_position, const int32_t *k_position)
-{
-    const int lane = lane_id();
-    span seen[m_tiles][2];
-
-    SK_UNROLL
-    for (int row = 0; row < 2 * m_tiles; row++) {
-        const int32_t position = q_position[8 * row + lane / 4];
-
-        seen[row / 2][row % 2] = keys_of(p, {position, position});
-    }
-    SK_UNROLL
-    for (int column = 0; column < block_keys<DIM> / 4; column++) {
-        const int n = column / 2, i = column % 2;
-        const int32_t position = k_position[8 * n + lane % 4 * 2 + i];
-
-        SK_UNROLL
-        for (int row = 0; row < 2 * m_tiles; row++) {
-            float &score = s[row / 2][n][row % 2 * 2 + i];
-
-            score = has(seen[row / 2][row % 2], position) ? score : -INFINITY;
-        }
-    }
-}
 
 /* A row's maximum as what exponents are relative to; 0 where nothing was seen yet: no NaN. */
 __device__ __forceinline__ float base_of(float most, float scale)
@@ -141,7 +111,7 @@ __device__ __forceinline__ void attend(const skrull_attention &p, shared<T, DIM>
     const int warp = (int)(threadIdx.x / 32), row = warp * warp_rows;
     const int32_t *k_position = sm.keys.position[t % 3];
     const float scale = p.scale * log2_e;
-    const sight sight = sight_of<block_keys<DIM>>(sm.reach[warp], k_position);
+    const sight sight = sight_of<block_keys<DIM>>(sm.queries.reach[warp], k_position);
     score_tile<DIM> s;
 
     if (!sight.is_any) {
@@ -149,7 +119,7 @@ __device__ __forceinline__ void attend(const skrull_attention &p, shared<T, DIM>
     }
     multiply_transposed<T, DIM, block_keys<DIM> % 32 ? 6 : 4>(s, sm.q, row, sm.keys.k[t & 1], 0);
     if (!sight.is_all) {
-        mask<DIM>(p, s, sm.q_position + row, k_position);
+        mask(p, s, sm.queries.position + row, k_position);
     }
     raise_maximum(sum, s, scale);
     soften(sum, s, scale);
@@ -175,7 +145,7 @@ __device__ __forceinline__ void write_out(const skrull_attention &p, const share
             if (row >= n) {
                 continue;
             }
-            const bool is_empty = sm.q_position[row] < 0 || total == 0.0F;
+            const bool is_empty = sm.queries.position[row] < 0 || total == 0.0F;
             const size_t at = (size_t)(first + row);
             T *out = static_cast<T *>(p.out) + at * p.out_stride + (size_t)head * DIM;
 
@@ -195,45 +165,18 @@ __device__ __forceinline__ void write_out(const skrull_attention &p, const share
     }
 }
 
-/* Finds the keys that the block's queries see; its barriers publish the queries' positions. */
-template <class T, int DIM>
-__device__ __forceinline__ key_rows<T> seen_keys(const skrull_attention &p, shared<T, DIM> &sm,
-                                                 const block_place &place, int first, int n)
-{
-    const int thread = (int)threadIdx.x, k_first = p.k_cu_rows[place.sequence];
-    const int32_t *k_position = p.k_position + k_first;
-    const size_t kv_head = (size_t)(place.head / (int)(p.heads / p.kv_heads)) * DIM;
-
-    sm.q_position[thread] = position_at(p.q_position + first, thread, n);
-    const span queries =
-        block_span(positions_in(p.q_position + first, n, thread, n_threads), sm.positions);
-    const span rows =
-        block_span(rows_in(keys_of(p, queries), k_position,
-                           p.k_cu_rows[place.sequence + 1] - k_first, thread, n_threads),
-                   sm.rows);
-    const int begin = min(rows.first, rows.last + 1);
-    const size_t row = (size_t)(k_first + begin);
-
-    return {static_cast<const T *>(p.k) + row * p.k_stride + kv_head,
-            static_cast<const T *>(p.v) + row * p.v_stride + kv_head,
-            k_position + begin,
-            p.k_stride,
-            p.v_stride,
-            rows.last + 1 - begin};
-}
-
 template <class T, int DIM>
 __global__ __launch_bounds__(n_threads, 2) void attention_kernel(const skrull_attention p)
 {
     using memory = shared<T, DIM>;
     SK_SMEM(memory, sm);
     const block_place place = place_of_block(p.heads, p.n_sequences, p.causal);
-    const int first = p.q_cu_rows[place.sequence] + place.tile * block_queries;
-    const int n = min(block_queries, p.q_cu_rows[place.sequence + 1] - first);
+    const int first = p.q_cu_rows[place.sequence] + place.tile * n_queries;
+    const int n = min(n_queries, p.q_cu_rows[place.sequence + 1] - first);
     if (n <= 0) {
         return;
     }
-    const key_rows<T> keys = seen_keys(p, sm, place, first, n);
+    const key_rows<T> keys = seen_keys<T>(p, sm.queries, place, first, n, DIM);
     const int n_tiles = (keys.n + block_keys<DIM> - 1) / block_keys<DIM>;
     sums<DIM> sum;
 
@@ -243,17 +186,13 @@ __global__ __launch_bounds__(n_threads, 2) void attention_kernel(const skrull_at
         sum.max[m][0] = sum.max[m][1] = -INFINITY;
         sum.total[m][0] = sum.total[m][1] = 0.0F;
     }
-    const warp_reach reach = reach_of_warp(p, sm.q_position[threadIdx.x]);
-    if (lane_id() == 0) {
-        sm.reach[threadIdx.x / 32] = reach;
-    }
     begin_keys(sm.keys, keys);
     block_sync();
     if (n_tiles > 0) {
-        load_tile<T, DIM, block_queries, n_threads>(
+        load_tile<T, DIM, n_queries, n_threads>(
             sm.q,
             static_cast<const T *>(p.q) + (size_t)first * p.q_stride + (size_t)place.head * DIM,
-            p.q_stride, sm.q_position);
+            p.q_stride, sm.queries.position);
         load_keys<n_threads>(sm.keys, keys, 0);
         cp_commit();
     }
@@ -275,7 +214,7 @@ __global__ __launch_bounds__(n_threads, 2) void attention_kernel(const skrull_at
 template <class T, int DIM>
 int attention_launch(const skrull_attention &p, void *stream, struct skrull_error *err)
 {
-    const uint64_t n_blocks = attention_blocks(p, p.heads, p.max_q_rows, block_queries);
+    const uint64_t n_blocks = attention_blocks(p, p.heads, p.max_q_rows, n_queries);
 
     return launch(attention_kernel<T, DIM>, dim3((unsigned)n_blocks), dim3(n_threads),
                   sizeof(shared<T, DIM>), stream, err, p);

@@ -88,21 +88,6 @@ __device__ __forceinline__ int32_t position_at(const int32_t *position, int i, i
     return i < n ? position[i] : SKRULL_NO_POSITION;
 }
 
-/* The positions of a tile's rows, padding left out. */
-__device__ __forceinline__ span positions_in(const int32_t *position, int n, int thread,
-                                             int n_threads)
-{
-    span s = no_span;
-
-    for (int i = thread; i < n; i += n_threads) {
-        const int32_t at = position[i];
-
-        s.first = at >= 0 ? min(s.first, at) : s.first;
-        s.last = max(s.last, at);
-    }
-    return s;
-}
-
 /* Of n rows those whose position is in `seen`, as a span of rows. Positions ascend, so that only
  * padding lies between them. */
 __device__ __forceinline__ span rows_in(span seen, const int32_t *position, int n, int thread,
@@ -406,5 +391,72 @@ __device__ __forceinline__ block_place place_of_block(uint32_t heads, uint32_t n
 
     return {(int)(blockIdx.x % heads), (int)(blockIdx.x % in_tile / heads),
             (int)(from_end ? gridDim.x / in_tile - 1 - tile : tile)};
+}
+/* A block's queries, one a thread, and what they see. */
+template <int QUERIES> struct block_queries {
+    int32_t position[QUERIES];
+    span positions[QUERIES / 32], rows[QUERIES / 32];
+    warp_reach reach[QUERIES / 32];
+};
+
+/* Finds the keys that the block's `n` queries from row `first` on see, and what each warp's see. A
+ * barrier must follow before other warps' positions are read. */
+template <class T, int QUERIES>
+__device__ __forceinline__ key_rows<T>
+seen_keys(const skrull_attention &p, block_queries<QUERIES> &queries, const block_place &place,
+          int first, int n, size_t dim)
+{
+    const int thread = (int)threadIdx.x, k_first = p.k_cu_rows[place.sequence];
+    const int n_k = p.k_cu_rows[place.sequence + 1] - k_first;
+    const int32_t position = position_at(p.q_position + first, thread, n);
+    const size_t kv_head = (size_t)(place.head / (int)(p.heads / p.kv_heads)) * dim;
+    const warp_reach reach = reach_of_warp(p, position);
+
+    queries.position[thread] = position;
+    if (lane_id() == 0) {
+        queries.reach[thread / 32] = reach;
+    }
+    const span positions =
+        block_span(position < 0 ? no_span : span{position, position}, queries.positions);
+    const span rows = block_span(
+        rows_in(keys_of(p, positions), p.k_position + k_first, n_k, thread, QUERIES), queries.rows);
+    const int begin = min(rows.first, rows.last + 1);
+    const size_t row = (size_t)(k_first + begin);
+
+    return {static_cast<const T *>(p.k) + row * p.k_stride + kv_head,
+            static_cast<const T *>(p.v) + row * p.v_stride + kv_head,
+            p.k_position + row,
+            p.k_stride,
+            p.v_stride,
+            rows.last + 1 - begin};
+}
+
+/* Scores of what is not seen become -inf: those of queries, of which q_position is the lane's
+ * warp's first, and of a tile of keys. */
+template <int M, int N>
+__device__ __forceinline__ void mask(const skrull_attention &p, float (&s)[M][N][4],
+                                     const int32_t *q_position, const int32_t *k_position)
+{
+    const int lane = lane_id();
+    span seen[M][2];
+
+    SK_UNROLL
+    for (int row = 0; row < 2 * M; row++) {
+        const int32_t position = q_position[8 * row + lane / 4];
+
+        seen[row / 2][row % 2] = keys_of(p, {position, position});
+    }
+    SK_UNROLL
+    for (int column = 0; column < 2 * N; column++) {
+        const int n = column / 2, i = column % 2;
+        const int32_t position = k_position[8 * n + lane % 4 * 2 + i];
+
+        SK_UNROLL
+        for (int row = 0; row < 2 * M; row++) {
+            float &score = s[row / 2][n][row % 2 * 2 + i];
+
+            score = has(seen[row / 2][row % 2], position) ? score : -INFINITY;
+        }
+    }
 }
 } // namespace
