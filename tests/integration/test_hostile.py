@@ -266,7 +266,7 @@ class Hostile(unittest.TestCase):
 class HalfRequests(threading.Thread):
     """Speaks HTTP/2 by hand: opens calls on one connection and sends all of a large request each but its end."""
 
-    def __init__(self, address, method, size, n_calls=1):
+    def __init__(self, address, method, size, n_calls=1, is_rude=False):
         super().__init__(daemon=True)
         host, _, port = address.rpartition(":")
         self.peer = socket.create_connection((host, int(port)))
@@ -276,6 +276,7 @@ class HalfRequests(threading.Thread):
         self.windows = {0: 65535}
         self.first_window = None  # of a stream, as the daemon's settings say
         self.n_sent = 0
+        self.is_rude = is_rude  # stays though it is told to go
         self.was_cut = False
         self.is_over = threading.Event()
         self.start()
@@ -340,7 +341,7 @@ class HalfRequests(threading.Thread):
             self.peer.sendall(self.frame(kind, 1, 0, payload if kind == 6 else b""))
         elif kind == 3:  # RST_STREAM
             self.left.pop(stream, None)
-        elif kind == 7:  # GOAWAY
+        elif kind == 7 and not self.is_rude:  # GOAWAY
             self.hung_up()
 
     @staticmethod
@@ -393,7 +394,7 @@ class Flood(unittest.TestCase):
         create(self.daemon, job("h"))
 
     def test_a_drain_does_not_wait_for_them(self):
-        peers = [HalfRequests(self.daemon.address, "CreateJob", 1 << 20, 10) for _ in range(4)]  # more than are received
+        peers = [HalfRequests(self.daemon.address, "CreateJob", 1 << 20, 10, True) for _ in range(4)]  # more than are received
         until = time.monotonic() + 20
         while sum(peer.n_sent for peer in peers) < 32 << 20 and time.monotonic() < until:
             time.sleep(0.05)
