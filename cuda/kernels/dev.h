@@ -18,8 +18,8 @@
  *
  * From CUDA it may use threadIdx, blockIdx, blockDim, gridDim, dim3, the vector types and make_*,
  * __syncthreads, __syncwarp, __shfl_{xor,up,down}_sync, __shfl_sync, __ballot_sync, __any_sync,
- * __all_sync, atomicAdd/Max/CAS, __threadfence, min, max, the float functions of <math.h>, rsqrtf,
- * __ldg. From namespace sk, in both bodies:
+ * __all_sync, atomicAdd/Max/CAS, __threadfence, min, max, rsqrtf, sincospif, the float functions of
+ * <math.h>, __ldg. From namespace sk, in both bodies:
  *
  *     SK_ENTRY(name)         the name of an operator's entry in this build: name_cuda, name_shim
  *     SK_SMEM(type, name)    the block's shared memory as `type &name`; size given at launch

@@ -3,16 +3,7 @@
 
 #include <math.h>
 
-/* Bits of mantissa and exponent. */
-struct layout {
-    int mantissa, exponent;
-};
-
-static struct layout layout_of(enum skrull_dtype dtype)
-{
-    assert_true(dtype == SKRULL_DTYPE_BF16 || dtype == SKRULL_DTYPE_F16);
-    return dtype == SKRULL_DTYPE_BF16 ? (struct layout){7, 8} : (struct layout){10, 5};
-}
+#include "short_float.h"
 
 bool kernel_is_quick(void)
 {
@@ -42,42 +33,14 @@ double dtype_tolerance(enum skrull_dtype dtype)
 
 uint16_t dtype_encode(enum skrull_dtype dtype, float value)
 {
-    const struct layout layout = layout_of(dtype);
-    const int bias = (1 << (layout.exponent - 1)) - 1;
-    const uint32_t infinite = ((1U << layout.exponent) - 1) << layout.mantissa;
-    const uint32_t sign = signbit(value) ? 0x8000 : 0;
-    const double size = fabs((double)value);
-    int exponent = 1 - bias;
-    uint32_t bits;
-
-    if (isnan(value)) {
-        return 0x7fff;
-    }
-    if (isinf(value)) {
-        return (uint16_t)(sign | infinite);
-    }
-    if (size > ldexp(1, exponent)) {
-        exponent = ilogb(size);
-    }
-    bits = ((uint32_t)(exponent + bias - 1) << layout.mantissa) +
-           (uint32_t)nearbyint(ldexp(size, layout.mantissa - exponent));
-    return (uint16_t)(sign | (bits < infinite ? bits : infinite));
+    assert_true(dtype == SKRULL_DTYPE_BF16 || dtype == SKRULL_DTYPE_F16);
+    return dtype == SKRULL_DTYPE_BF16 ? bf16_bits((double)value) : fp16_bits((double)value);
 }
 
 float dtype_decode(enum skrull_dtype dtype, uint16_t bits)
 {
-    const struct layout layout = layout_of(dtype);
-    const int bias = (1 << (layout.exponent - 1)) - 1, most = (1 << layout.exponent) - 1;
-    const int exponent = bits >> layout.mantissa & most;
-    const int mantissa = bits & ((1 << layout.mantissa) - 1);
-    double size = exponent ? ldexp((1 << layout.mantissa) + mantissa, exponent - bias)
-                           : ldexp(mantissa, 1 - bias);
-
-    size = ldexp(size, -layout.mantissa);
-    if (exponent == most) {
-        size = mantissa ? (double)NAN : HUGE_VAL;
-    }
-    return (float)(bits & 0x8000 ? -size : size);
+    assert_true(dtype == SKRULL_DTYPE_BF16 || dtype == SKRULL_DTYPE_F16);
+    return (float)(dtype == SKRULL_DTYPE_BF16 ? bf16_value(bits) : fp16_value(bits));
 }
 
 void dtype_round(enum skrull_dtype dtype, float *values, size_t n)

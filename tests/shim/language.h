@@ -151,6 +151,13 @@ inline float rsqrtf(float x)
     return 1.0F / sqrtf(x);
 }
 
+/* Of pi x. */
+inline void sincospif(float x, float *sine, float *cosine)
+{
+    *sine = (float)sin(3.14159265358979323846 * (double)x);
+    *cosine = (float)cos(3.14159265358979323846 * (double)x);
+}
+
 inline float __uint_as_float(uint32_t bits)
 {
     return shim::float_of_bits(bits);

@@ -53,6 +53,16 @@ struct skrull_cast {
     void *out;      /* [n] */
 };
 
+/* out = in x factor, elementwise: gradients by the inverse of a loss scale, or to a norm. out may be
+ * in. */
+struct skrull_scale {
+    enum skrull_dtype dtype;
+    size_t n;
+    float factor;
+    const void *in; /* [n] */
+    void *out;      /* [n] */
+};
+
 /*
  * Attention of any rows of queries to any rows of keys of the same sequences. Query row i of a
  * sequence sees key row j of it where both hold a token and, with p = position: p[j] <= p[i] if
