@@ -114,12 +114,13 @@ static bool may_scan(const struct joint_search *search)
 }
 
 int joint_search_init(struct joint_search *search, const struct joint_problem *problem,
-                      int64_t bound_ns, uint64_t steps)
+                      struct joint_judge *judge, int64_t bound_ns, uint64_t steps)
 {
     int rc;
 
     *search = (struct joint_search){
         .problem = problem,
+        .judge = judge,
         .best = {.places =
                      ARENA_ARRAY(problem->batch->scratch, struct joint_place, problem->n_sequences),
                  .total_ns = JOINT_NO_TIME},
@@ -153,10 +154,14 @@ static bool is_done(const struct joint_search *search)
 static void take_best(struct joint_search *search, int64_t clock_ns)
 {
     const struct joint_state *state = &search->state;
+    struct joint_entry *best = &search->best;
 
-    if (joint_total_ns(search->problem, clock_ns, state->n_mb) < search->best.total_ns) {
-        search->best.total_ns =
-            joint_total_ns(search->problem, clock_ns, joint_state_save(state, search->best.places));
+    if (joint_total_ns(search->problem, clock_ns, state->n_mb) < best->total_ns) {
+        best->total_ns =
+            joint_total_ns(search->problem, clock_ns, joint_state_save(state, best->places));
+        if (search->judge->is_reordered) {
+            joint_judge_take(search->judge, best->places);
+        }
     }
 }
 
@@ -422,8 +427,11 @@ void joint_search_run(struct joint_search *search)
             run_concentrations(search, round->n_caps);
         }
         if (search->pool.n == 0) {
-            return;
+            break;
         }
         run_descents(search, round);
+    }
+    if (!search->judge->is_reordered && search->best.total_ns < JOINT_NO_TIME) {
+        joint_judge_take(search->judge, search->best.places);
     }
 }

@@ -8,6 +8,7 @@
 #include "plan/joint/concentrate.h"
 #include "plan/joint/construct.h"
 #include "plan/joint/descend.h"
+#include "plan/joint/judge.h"
 #include "plan/joint/pool.h"
 
 struct joint_search {
@@ -17,7 +18,8 @@ struct joint_search {
     struct joint_hosts hosts;
     struct joint_descent descent;
     struct joint_pool pool;
-    struct joint_entry best;
+    struct joint_entry best;   /* in the searched order: it leads the search */
+    struct joint_judge *judge; /* borrowed: it chooses the result */
     struct joint_rng rng;
     int64_t bound_ns; /* no plan is faster; without what is not known: 0 */
     uint64_t steps;   /* left */
@@ -28,11 +30,10 @@ struct joint_search {
 
 /* Returns 0, or RESOURCE_EXHAUSTED. */
 int joint_search_init(struct joint_search *search, const struct joint_problem *problem,
-                      int64_t bound_ns, uint64_t steps);
+                      struct joint_judge *judge, int64_t bound_ns, uint64_t steps);
 
 /* A further start; micro-batches of `places` must be below search->state.max_mb. */
 void joint_search_offer(struct joint_search *search, const struct joint_place *places);
 
-/* Uses up the steps, or ends at the bound. search->best.total_ns is INT64_MAX where nothing was
- * found. */
+/* Uses up the steps, or ends at the bound. What it found is the judge's best. */
 void joint_search_run(struct joint_search *search);

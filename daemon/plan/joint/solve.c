@@ -2,7 +2,8 @@
  * joint: DP rank, micro-batch, degree and ranks of every sequence, decided together under the
  * evaluator's clock. The search runs over all sizes that the job allows. Where these are more than
  * 1 and CP it runs over the two as well, unless their bound says that no such plan is better: so an
- * elastic plan is never slower than the fixed one.
+ * elastic plan is never slower than the fixed one, save where micro_batch_order is not as planned:
+ * it permutes those of a DP rank in fixed mode, those of the job in elastic.
  *
  * Why elastic plans cannot deadlock: groups are aligned blocks of sizes that divide one another, so
  * any two are nested or disjoint. Every rank visits its micro-batches in order and in each its
@@ -18,9 +19,7 @@
 
 #include "arena.h"
 #include "plan/bound.h"
-#include "plan/counts.h"
 #include "plan/joint/baselines.h"
-#include "plan/joint/compact.h"
 #include "plan/joint/fallback.h"
 #include "plan/joint/search.h"
 #include "plan/joint/timing.h"
@@ -69,18 +68,14 @@ static int offer(struct joint_search *search, const struct joint_result *result)
     return 0;
 }
 
-/* Fills placements from a search's best. */
-static void write_placements(const struct joint_search *search, struct placement *placements)
+/* Replaces `result` by what is better. */
+static void take_better(const struct joint_problem *problem, const struct joint_result *found,
+                        struct joint_result *result)
 {
-    const struct joint_problem *problem = search->problem;
-
-    for (uint32_t k = 0; k < problem->n_sequences; k++) {
-        const struct joint_place *at = &search->best.places[k];
-
-        placements[k] =
-            (struct placement){.micro_batch = at->mb,
-                               .group_first = joint_first_rank(problem, at->node),
-                               .group_size = problem->levels[problem->node_levels[at->node]].size};
+    if (found->total_ns < result->total_ns) {
+        result->total_ns = found->total_ns;
+        memcpy(result->placements, found->placements,
+               problem->n_sequences * sizeof(*found->placements));
     }
 }
 
@@ -89,29 +84,19 @@ static int search_problem(const struct joint_problem *problem, int64_t bound_ns,
                           struct joint_result *result)
 {
     struct joint_search search;
-    struct joint_result found = {
-        .placements = ARENA_ARRAY(problem->batch->scratch, struct placement, problem->n_sequences)};
-    int rc = joint_search_init(&search, problem, bound_ns, steps);
+    struct joint_judge judge;
+    int rc = joint_judge_init(&judge, problem);
 
+    rc = rc ? rc : joint_search_init(&search, problem, &judge, bound_ns, steps);
     if (!rc && result->total_ns < JOINT_NO_TIME) {
         rc = offer(&search, result);
     }
-    if (rc || !found.placements) {
-        return SKRULL_ERR_RESOURCE_EXHAUSTED;
+    if (rc) {
+        return rc;
     }
     joint_search_run(&search);
-    if (search.best.total_ns == JOINT_NO_TIME) {
-        return 0;
-    }
-    write_placements(&search, found.placements);
-    rc = joint_compact(problem, found.placements);
-    rc = rc ? rc : joint_judge_placements(problem, found.placements, &found.total_ns);
-    if (!rc && found.total_ns < result->total_ns) {
-        result->total_ns = found.total_ns;
-        memcpy(result->placements, found.placements,
-               problem->n_sequences * sizeof(*found.placements));
-    }
-    return rc;
+    take_better(problem, &judge.best, result);
+    return judge.rc;
 }
 
 /* Fixed mode's sizes, where they are fewer and can hold the batch. */
@@ -137,8 +122,8 @@ static int search_fixed(const struct joint_problem *whole, const struct joint_re
         return rc;
     }
     rc = search_problem(&problem, bound_ns, batch->options.effort, &fixed);
-    if (!rc && fixed.total_ns < result->total_ns) {
-        *result = fixed;
+    if (!rc) {
+        take_better(whole, &fixed, result);
     }
     return rc;
 }
@@ -151,50 +136,49 @@ static uint64_t steps_of(const struct batch *batch)
     return batch->degrees.n > 2 ? effort - effort / 2 : effort;
 }
 
-/* `ret_found`: false: nothing was found, which leaves `placements` undefined. */
-static int solve(const struct batch *batch, struct placement *placements, bool *ret_found,
+/* Replaces `result` by what is better. `ret_has_start`: there is a plan without any search. */
+static int solve(const struct batch *batch, struct joint_result *result, bool *ret_has_start,
                  struct skrull_error *err)
 {
     const uint32_t n = batch->n_sequences;
-    struct joint_result baseline = {.placements = placements, .total_ns = JOINT_NO_TIME}, result;
+    struct joint_result baseline = {.placements = ARENA_ARRAY(batch->scratch, struct placement, n),
+                                    .total_ns = JOINT_NO_TIME};
     struct joint_problem problem;
     int64_t bound_ns;
-    int rc;
+    int rc = baseline.placements ? 0 : SKRULL_ERR_RESOURCE_EXHAUSTED;
 
-    rc = joint_problem_init(&problem, batch, &batch->degrees);
+    rc = rc ? rc : joint_problem_init(&problem, batch, &batch->degrees);
     rc = rc ? rc : joint_baselines(&problem, &baseline);
     rc = rc ? rc : bound_problem(batch, &batch->degrees, &bound_ns, err);
     if (rc) {
         return rc;
     }
-    result = baseline;
-    result.placements = ARENA_ARRAY(batch->scratch, struct placement, n);
-    if (!result.placements) {
-        return SKRULL_ERR_RESOURCE_EXHAUSTED;
-    }
-    memcpy(result.placements, placements, n * sizeof(*placements));
-    rc = search_problem(&problem, bound_ns, steps_of(batch), &result);
-    rc = rc ? rc : search_fixed(&problem, &baseline, &result, err);
-    if (rc) {
-        return rc;
-    }
-    *ret_found = result.total_ns < JOINT_NO_TIME;
-    memmove(placements, result.placements, n * sizeof(*placements));
-    return 0;
+    take_better(&problem, &baseline, result);
+    rc = search_problem(&problem, bound_ns, steps_of(batch), result);
+    rc = rc ? rc : search_fixed(&problem, &baseline, result, err);
+    *ret_has_start = baseline.total_ns < JOINT_NO_TIME;
+    return rc;
 }
 
 /* Searches without an exact count may happen upon plans that keep it. */
-static int solve_uncounted(const struct batch *batch, bool is_equal, struct placement *placements,
-                           bool *ret_found, struct skrull_error *err)
+static int solve_uncounted(const struct batch *batch, bool is_equal, struct joint_result *result,
+                           struct skrull_error *err)
 {
     struct batch uncounted = *batch;
-    int rc;
+    struct joint_result found = {
+        .placements = ARENA_ARRAY(batch->scratch, struct placement, batch->n_sequences),
+        .total_ns = JOINT_NO_TIME};
+    struct joint_problem problem;
+    bool has_start;
+    int rc = found.placements ? 0 : SKRULL_ERR_RESOURCE_EXHAUSTED;
 
     uncounted.options.micro_batches = 0;
     uncounted.options.equal_micro_batches = is_equal;
-    rc = solve(&uncounted, placements, ret_found, err);
-    if (!rc && counts_most(placements, batch->n_sequences) > batch->options.micro_batches) {
-        *ret_found = false;
+    rc = rc ? rc : solve(&uncounted, &found, &has_start, err);
+    rc = rc ? rc : joint_problem_init(&problem, batch, &batch->degrees);
+    rc = rc ? rc : joint_judge_placements(&problem, found.placements, &found.total_ns);
+    if (!rc) {
+        take_better(&problem, &found, result);
     }
     return rc;
 }
@@ -207,16 +191,19 @@ static int fall_back(const struct batch *batch, struct placement *placements)
     return rc ? rc : joint_fall_back(&problem, placements);
 }
 
+/* Whether an exact count has a start does not depend on effort; where it has none, all searches are
+ * made whatever the first one finds, lest more effort in that one end in a slower plan. */
 int joint_solve(const struct batch *batch, struct placement *placements, struct skrull_error *err)
 {
-    bool is_found = false;
-    int rc = solve(batch, placements, &is_found, err);
+    struct joint_result result = {.placements = placements, .total_ns = JOINT_NO_TIME};
+    bool has_start = false;
+    int rc = solve(batch, &result, &has_start, err);
 
-    for (int is_equal = 0; !rc && !is_found && is_equal < 2 && batch->options.micro_batches > 0;
+    for (int is_equal = 0; !rc && !has_start && is_equal < 2 && batch->options.micro_batches > 0;
          is_equal++) {
-        rc = solve_uncounted(batch, is_equal != 0, placements, &is_found, err);
+        rc = solve_uncounted(batch, is_equal != 0, &result, err);
     }
-    if (!rc && !is_found) {
+    if (!rc && result.total_ns == JOINT_NO_TIME) {
         rc = fall_back(batch, placements);
     }
     if (rc) {

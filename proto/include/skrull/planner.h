@@ -40,8 +40,7 @@ struct skrull_planner_options {
     uint64_t effort;    /* search steps of policy joint; 0: SKRULL_EFFORT_DEFAULT */
 };
 
-/* Search steps by name. More are never worse, as long as micro-batches keep the order in which they were
- * searched (as_planned), and never depend on the machine. */
+/* Search steps by name. More are never worse, and never depend on the machine. */
 #define SKRULL_EFFORT_LOW 150
 #define SKRULL_EFFORT_DEFAULT 6100
 #define SKRULL_EFFORT_HIGH 250000

@@ -99,7 +99,6 @@ static void test_joint__more_effort_is_never_worse(void **state)
         int64_t before_ns = INT64_MAX;
 
         randomize(&fixture, seed);
-        fixture.input.options.micro_batch_order = SKRULL_MICRO_BATCH_ORDER_AS_PLANNED;
         for (size_t i = 0; i < sizeof(efforts) / sizeof(efforts[0]); i++) {
             int64_t ns;
 
@@ -112,7 +111,6 @@ static void test_joint__more_effort_is_never_worse(void **state)
     }
 }
 
-/* Samples are only names: the same lengths under others are placed alike. */
 /* A batch that only wider groups hold, so that no other policy gives a start: what was planned
  * without any search must remain the level below which search never falls. */
 static void test_joint__more_effort_is_never_worse_without_a_start(void **state)
@@ -139,6 +137,7 @@ static void test_joint__more_effort_is_never_worse_without_a_start(void **state)
     fixture_deinit(&fixture);
 }
 
+/* Samples are only names: the same lengths under others are placed alike. */
 static void test_joint__depends_on_lengths_alone(void **state)
 {
     struct fixture fixture;
