@@ -36,7 +36,7 @@ static uint16_t bits_of(const struct format *format, double value)
     double units;
 
     if (isnan(value)) {
-        return (uint16_t)(infinite | 1 << (format->mantissa - 1));
+        return 0x7fff; /* the one that GPUs make */
     }
     if (isinf(value)) {
         return (uint16_t)(sign | infinite);

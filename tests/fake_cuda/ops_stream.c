@@ -40,6 +40,7 @@ static const struct place places[] = {
     ROWS(pack_rows), ROWS(unpack_rows),
     AT(add, skrull_add, a), AT(add, skrull_add, b), AT(add, skrull_add, out),
     AT(cast, skrull_cast, in), AT(cast, skrull_cast, out),
+    AT(scale, skrull_scale, in), AT(scale, skrull_scale, out),
     ATTENTION(attention_forward, skrull_attention, ),
     ATTENTION(attention_backward, skrull_attention_backward, forward.),
     AT(attention_backward, skrull_attention_backward, dout), AT(attention_backward, skrull_attention_backward, dlse),
