@@ -208,10 +208,16 @@ static void mpi_free(struct skrull_comm *comm)
     free(comm);
 }
 
+static int mpi_check(struct skrull_comm *comm, struct skrull_error *err)
+{
+    return check_failure(mpi_comm_of(comm), err);
+}
+
 static const struct comm_ops mpi_ops = {
     .name = "mpi",
     .begin = mpi_begin,
     .wait = mpi_wait,
+    .check = mpi_check,
     .fail = mpi_fail,
     .free = mpi_free,
 };

@@ -167,6 +167,17 @@ static int threads_wait(struct skrull_comm *comm, struct comm_transfer *transfer
     return rc;
 }
 
+static int threads_check(struct skrull_comm *comm, struct skrull_error *err)
+{
+    struct world *world = world_of(comm);
+    int rc;
+
+    (void)pthread_mutex_lock(&world->lock);
+    rc = world_check(world, err);
+    (void)pthread_mutex_unlock(&world->lock);
+    return rc;
+}
+
 static void threads_fail(struct skrull_comm *comm, const struct skrull_error *why)
 {
     struct world *world = world_of(comm);
@@ -203,6 +214,7 @@ static const struct comm_ops threads_ops = {
     .name = "threads",
     .begin = threads_begin,
     .wait = threads_wait,
+    .check = threads_check,
     .fail = threads_fail,
     .free = threads_free,
 };

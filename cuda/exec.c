@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <skrull/tensors.h>
+
 int skrull_device_of_launcher(void)
 {
     return device_of_launcher();
@@ -279,6 +281,28 @@ static int begin(struct skrull_exec *exec, const struct skrull_layout *layout,
         rc = exec_maps_prepare(exec, limits, err);
     }
     return rc < 0 ? rc : exec_maps_upload(exec, limits, err);
+}
+
+int skrull_exec_begin(struct skrull_exec *exec, const struct skrull_layout *layout,
+                      const struct skrull_layout_limits *limits,
+                      const struct skrull_attention_shape *shape, struct skrull_error *err)
+{
+    int rc;
+
+    exec->trainer = NULL;
+    exec->shape = *shape;
+    rc = begin(exec, layout, limits, 0, err);
+    if (rc < 0 && exec->comm) {
+        skrull_comm_fail(exec->comm, err);
+    }
+    return rc;
+}
+
+int skrull_exec_end(struct skrull_exec *exec, struct skrull_error *err)
+{
+    int rc = exec->device->ops->enter(exec->device, err);
+
+    return rc < 0 ? rc : exec_maps_end(exec, err);
 }
 
 static void note_times(const struct skrull_exec *exec, int64_t elapsed_ns,

@@ -9,6 +9,7 @@
  *   exec_gather.c     distributed attention by all-gather and reduce-scatter
  *   exec_ring.c       distributed attention by a ring
  *   exec_traffic.c    what travels between ranks, and who waits for it
+ *   exec_tensors.c    attention called from the outside, on tensors of somebody else
  *
  * One arena, sized before a rank's first micro-batch from its layouts' limits: what lives through
  * the micro-batch lies at its bottom, what lives through one layer's attention above the mark.
