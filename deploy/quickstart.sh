@@ -16,7 +16,7 @@ say "Packages"
 deploy/packages.sh build && echo "all there"
 
 say "Build"
-[ -f build/build.ninja ] || meson setup build -Dbuildtype=release -Dtests=false >build.log 2>&1 || {
+[ -f build/build.ninja ] || meson setup build -Dbuildtype=release -Dtests=false -Dcuda=disabled >build.log 2>&1 || {
     tail -n 20 build.log >&2
     die "meson setup failed"
 }
