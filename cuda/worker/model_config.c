@@ -27,6 +27,10 @@ static const struct model_config tiny = {
     .has_tied_head = true,
 };
 
+/* The same with heads as GPUs have kernels for. */
+#define TINY64_HIDDEN 64u
+#define TINY64_HEAD_DIM 64u
+
 struct reader {
     const char *path;
     const json_t *json;
@@ -188,8 +192,12 @@ int model_config_read(const char *model, struct model_config *ret, struct skrull
     json_t *json;
     int rc;
 
-    if (strcmp(model, "tiny") == 0) {
+    if (strcmp(model, "tiny") == 0 || strcmp(model, "tiny64") == 0) {
         *ret = tiny;
+        if (strcmp(model, "tiny64") == 0) {
+            ret->hidden = TINY64_HIDDEN;
+            ret->head_dim = TINY64_HEAD_DIM;
+        }
         return 0;
     }
     json = json_load_file(model, JSON_REJECT_DUPLICATES, &fault);

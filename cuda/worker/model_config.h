@@ -13,6 +13,7 @@ struct model_config {
     uint32_t window; /* of attention; 0: none */
 };
 
-/* "tiny", for tests and for trying things out, or the path of a Hugging Face config.json.
- * UNIMPLEMENTED names what of it this decoder has not (experts, scaled positions, ...). */
+/* "tiny", for tests and for trying things out, "tiny64", the same with heads of 64 for GPUs, or the
+ * path of a Hugging Face config.json. UNIMPLEMENTED names what of it this decoder has not (experts,
+ * scaled positions, ...). */
 int model_config_read(const char *model, struct model_config *ret, struct skrull_error *err);

@@ -52,7 +52,7 @@ static void print_help(void)
         "[--give-up-ms N] [--silence-ms N]\n"
         "                     [--fallback none|local] [--data-root DIR]... "
         "[--fallback-after-ms N]\n"
-        "                     [--model tiny|CONFIG] [--comm none|threads|mpi|tcp] "
+        "                     [--model tiny|tiny64|CONFIG] [--comm none|threads|mpi|tcp] "
         "[--exchange gather|ring]\n"
         "                     [--optimizer replicated|sharded] [--recompute none|selective]\n"
         "                     [--tokens PREFIX]... [--unscheduled] [--save-weights FILE]\n"
@@ -236,7 +236,7 @@ static enum options_outcome check_training(const struct given *given, struct tra
     if (outcome == OPTIONS_RUN) {
         outcome = take_number(given, "--exchange-timeout-ms", MAX_MS, &ret->timeout_ms);
     }
-    ret->model = model ? model : "tiny";
+    ret->model = model; /* NULL: by the backend */
     ret->comm = (enum worker_comm)comm;
     ret->is_ring = exchange == 1;
     ret->is_sharded = (enum worker_choice)optimizer;
@@ -270,6 +270,9 @@ static enum options_outcome check_backend(const struct given *given, struct work
     if (backend && (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0)) {
         ret->backend = strcmp(backend, "cpu") == 0 ? WORKER_BACKEND_CPU : WORKER_BACKEND_CUDA;
         outcome = check_training(given, &ret->training);
+        if (!ret->training.model) {
+            ret->training.model = ret->backend == WORKER_BACKEND_CPU ? "tiny" : "tiny64";
+        }
         return outcome == OPTIONS_RUN ? check_comm(ret) : outcome;
     }
     if (backend && strcmp(backend, "none") != 0) {

@@ -26,7 +26,7 @@ enum worker_choice { WORKER_BY_JOB, WORKER_NO, WORKER_YES };
 
 /* With a backend that trains. */
 struct training_words {
-    const char *model; /* "tiny" or a path */
+    const char *model; /* as model_config_read takes it */
     enum worker_comm comm;
     bool is_ring;
     enum worker_choice is_sharded, recompute;

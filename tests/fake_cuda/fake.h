@@ -47,5 +47,9 @@ bool fake_check_device(const char *what, const void *at, size_t bytes);
 /* The next asynchronous error of communicators of device `device`: an ncclResult_t. */
 void fake_nccl_break(uint32_t device, int result);
 
-/* The reference operators as work of fake streams, as ops_find("cuda") finds them. */
+/* Whose operators they are from now on: "cpu" (before any call), or another backend on memory of
+ * the host, as "shim" in programs that link it. */
+void fake_use(const char *host_backend);
+
+/* Operators as work of fake streams, as ops_find("cuda") finds them. */
 const struct ops *fake_ops(void);

@@ -91,11 +91,19 @@ static bool check_pointers(const char *name, const void *params)
     return is_sound;
 }
 
+/* Set before threads run. */
+static const char *backend = "cpu";
+
+void fake_use(const char *host_backend)
+{
+    backend = host_backend;
+}
+
 #define OP(file, name, params)                                                                     \
     static void run_##name(const void *copied)                                                     \
     {                                                                                              \
         struct skrull_error err = {0};                                                             \
-        if (check_pointers(#name, copied) && ops_find("cpu")->name(copied, NULL, &err) < 0) {      \
+        if (check_pointers(#name, copied) && ops_find(backend)->name(copied, NULL, &err) < 0) {    \
             fake_report("%s: %s", #name, err.message);                                             \
         }                                                                                          \
     }                                                                                              \

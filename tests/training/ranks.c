@@ -73,7 +73,7 @@ static struct training_options options_of(const struct ranks_run *run)
         options.backend = run->backend->name;
         options.dtype = run->backend->dtype;
     }
-    assert_int_equal(model_config_read("tiny", &options.model, NULL), 0);
+    assert_int_equal(model_config_read(run->model ? run->model : "tiny", &options.model, NULL), 0);
     options.model.window = run->window;
     return options;
 }

@@ -31,6 +31,7 @@ struct ranks_run {
     uint32_t longest;              /* tokens; the batch of step 1 has one of four times that */
     uint32_t window;
 
+    const char *model; /* NULL: tiny */
     const struct ranks_backend *backend; /* NULL: the CPU's, on threads */
 
     /* Called on every rank before its first step, in its thread: plants a fault. Nullable. */
