@@ -15,8 +15,11 @@
 #define N_BATCHES 20
 #define N_SETTINGS 6
 #define N_MODES 2
+#define N_OTHERS 3    /* policies that do the same work */
+#define SKRULL 2      /* of them */
 #define MOST_LONGER 4 /* percent, of low effort */
 
+static const char *const others[N_OTHERS] = {"uniform", "round_robin", "skrull"};
 static const char *const mode_names[N_MODES] = {"fixed", "elastic"};
 static const enum skrull_cp_mode modes[N_MODES] = {SKRULL_CP_MODE_FIXED, SKRULL_CP_MODE_ELASTIC};
 static const double least_ratio[N_MODES] = {1.55, 1.65};
@@ -31,7 +34,7 @@ static char mark(double value, double limit)
 }
 
 struct results {
-    struct runs skrull[N_SETTINGS];
+    struct runs others[N_SETTINGS][N_OTHERS]; /* the same in both modes */
     struct runs low[N_SETTINGS][N_MODES], normal[N_SETTINGS][N_MODES], high[N_SETTINGS][N_MODES];
 };
 
@@ -41,13 +44,13 @@ static void run_setting(const char *folder, size_t i)
 {
     const struct joint_setting *setting = &joint_settings[i];
     struct length_list list = runs_read_list(folder, setting);
-    struct runs_plan plan = {.setting = setting,
-                             .list = &list,
-                             .policy = "skrull",
-                             .cp_mode = SKRULL_CP_MODE_FIXED,
-                             .n_batches = N_BATCHES};
+    struct runs_plan plan = {
+        .setting = setting, .list = &list, .cp_mode = SKRULL_CP_MODE_FIXED, .n_batches = N_BATCHES};
 
-    results.skrull[i] = runs_of(&plan);
+    for (size_t j = 0; j < N_OTHERS; j++) {
+        plan.policy = others[j];
+        results.others[i][j] = runs_of(&plan);
+    }
     plan.policy = "joint";
     for (size_t m = 0; m < N_MODES; m++) {
         plan.cp_mode = modes[m];
@@ -92,15 +95,30 @@ static double limit_of(const struct runs *skrull, const struct runs *joint)
     return exp(sum / (double)skrull->n);
 }
 
+/* Than another policy, than fixed mode, than with less effort: batches of all efforts. */
+static size_t count_all_slower(size_t i, size_t m)
+{
+    const struct runs *efforts[] = {&results.low[i][m], &results.normal[i][m], &results.high[i][m]};
+    const struct runs *fixed[] = {&results.low[i][0], &results.normal[i][0], &results.high[i][0]};
+    size_t n = 0;
+
+    for (size_t e = 0; e < 3; e++) {
+        for (size_t j = 0; j < N_OTHERS; j++) {
+            n += count_slower(efforts[e], &results.others[i][j]);
+        }
+        n += count_slower(efforts[e], fixed[e]);
+        n += e > 0 ? count_slower(efforts[e], efforts[e - 1]) : 0;
+    }
+    return n;
+}
+
 static void print_mode(size_t i, size_t m)
 {
     const struct joint_setting *setting = &joint_settings[i];
-    const struct runs *skrull = &results.skrull[i], *normal = &results.normal[i][m];
+    const struct runs *skrull = &results.others[i][SKRULL], *normal = &results.normal[i][m];
     const double gap = runs_gap(normal), high_gap = runs_gap(&results.high[i][m]);
     const double simple_gap = runs_simple_gap(normal);
-    const size_t slower =
-        count_slower(normal, skrull) + (m > 0 ? count_slower(normal, &results.normal[i][0]) : 0) +
-        count_slower(&results.high[i][m], normal) + count_slower(normal, &results.low[i][m]);
+    const size_t slower = count_all_slower(i, m);
 
     printf("%-12s %-11s %-7s %8.2f ms, skrull %8.2f, ratio %.3f of %.3f |", setting->preset,
            setting->list, mode_names[m], mean_ms(normal), mean_ms(skrull),
@@ -119,8 +137,9 @@ static void print_means(void)
         double ratio = 0, limit = 0, low = 0;
 
         for (size_t i = 0; i < N_SETTINGS; i++) {
-            ratio += log(runs_ratio(&results.skrull[i], &results.normal[i][m])) / N_SETTINGS;
-            limit += log(limit_of(&results.skrull[i], &results.normal[i][m])) / N_SETTINGS;
+            ratio +=
+                log(runs_ratio(&results.others[i][SKRULL], &results.normal[i][m])) / N_SETTINGS;
+            limit += log(limit_of(&results.others[i][SKRULL], &results.normal[i][m])) / N_SETTINGS;
             low += 100 * (runs_ratio(&results.low[i][m], &results.normal[i][m]) - 1) / N_SETTINGS;
         }
         printf("%-7s ratio to skrull, geometric mean: %.3f (at least %.2f)%c of %.3f at the bound;",
