@@ -18,6 +18,7 @@
 #define SPARE_MB 14
 #define SCAN_RANKS 64
 #define SCAN_RANKS_LOOSE 512
+#define FEW_SEQUENCES 1024   /* up to so many, a step takes little time */
 #define MANY_SEQUENCES 16384 /* above this every other target is tried */
 #define MAX_CELLS (UINT32_C(1) << 23)
 
@@ -29,7 +30,8 @@ struct round {
     uint32_t n_shares;          /* how many of the limits for shards */
     uint32_t n_caps;            /* of concentrations; 0: none */
     uint32_t n_starts;
-    uint64_t start_steps; /* of each descent */
+    uint64_t start_steps;   /* of each descent */
+    uint32_t max_sequences; /* in larger batches it is left out, steps and all; 0: in none */
 };
 
 enum variant {
@@ -40,10 +42,11 @@ enum variant {
 };
 
 static const struct round rounds[] = {
-    {3, 6, 0, VARIANT_PLAIN, 1, 0, 1, 150},
-    {6, 6, 3, VARIANT_PLAIN, 3, 8, 3, 1800},
-    {16, 16, 0, VARIANT_PLAIN | VARIANT_TWO | VARIANT_SHORT | VARIANT_SHORT_UP, 3, 16, 4, 12500},
-    {0, 1, 0, 0, 0, 0, 4, 40000},
+    {3, 6, 0, VARIANT_PLAIN, 1, 0, 1, 150, 0},
+    {6, 6, 3, VARIANT_PLAIN, 3, 8, 3, 1800, 0},
+    {0, 1, 0, 0, 0, 0, 1, 1600, FEW_SEQUENCES},
+    {16, 16, 0, VARIANT_PLAIN | VARIANT_TWO | VARIANT_SHORT | VARIANT_SHORT_UP, 3, 16, 4, 12500, 0},
+    {0, 1, 0, 0, 0, 0, 4, 40000, 0},
 };
 
 #define N_ROUNDS (sizeof(rounds) / sizeof(rounds[0]))
@@ -422,6 +425,10 @@ void joint_search_run(struct joint_search *search)
     for (size_t i = 0; search->steps > 0 && !is_done(search); i++) {
         const struct round *round = &rounds[i < N_ROUNDS ? i : N_ROUNDS - 1];
 
+        if (round->max_sequences > 0 && search->problem->n_sequences > round->max_sequences) {
+            (void)spend(search, round->n_starts * round->start_steps);
+            continue;
+        }
         run_constructions(search, round);
         if (round->n_caps > 0) {
             run_concentrations(search, round->n_caps);

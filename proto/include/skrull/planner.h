@@ -42,7 +42,7 @@ struct skrull_planner_options {
 
 /* Search steps by name. More are never worse, and never depend on the machine. */
 #define SKRULL_EFFORT_LOW 150
-#define SKRULL_EFFORT_DEFAULT 6100
+#define SKRULL_EFFORT_DEFAULT 7700
 #define SKRULL_EFFORT_HIGH 250000
 
 /* What a step costs, opaque (daemon/cost). */
