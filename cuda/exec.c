@@ -73,6 +73,7 @@ static int open_exec(struct skrull_exec *exec, const struct skrull_exec_options 
                   : exec->device->is_host ? SKRULL_DTYPE_F32
                                           : SKRULL_DTYPE_BF16;
     exec->element = exec->dtype == SKRULL_DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+    exec->has_shares_apart = !exec->device->is_host;
     exec->comm = options->comm;
     exec->exchange = options->exchange;
     rc = check_comm(exec, err);

@@ -67,6 +67,7 @@ struct skrull_exec {
     size_t element; /* bytes of one */
     void *compute_stream, *exchange_stream;
     bool owns_compute_stream;
+    bool has_shares_apart; /* of gradients in a ring: exec_ring.c */
     struct exec_traffic sums;     /* over all ranks, at the end of a step */
     struct device_event finished; /* of all work */
 

@@ -3,6 +3,8 @@
  * pass from member to member; each step attends to the block that is here while the next one
  * arrives, and the partial results are merged by their log-sum-exp. Backward the blocks travel once
  * more, each followed by its gradient, which every member adds to and the last step brings home.
+ * Where work is not done at once, a member computes its share of a block's gradient while what the
+ * others gave is still on its way, and adds it when it lands.
  */
 #include "exec.h"
 
@@ -12,7 +14,8 @@ static size_t ring_bytes(const struct skrull_exec *exec, const struct skrull_lay
     /* All groups: keys and values, here and incoming, and their gradients. One group: a part, and
      * the merged of it where that is not the output itself. */
     size_t elements = 4 * width + q_width;
-    size_t floats = 4 * width + exec->shape.heads + (exec->dtype == SKRULL_DTYPE_F32 ? 0 : q_width);
+    size_t floats = (exec->has_shares_apart ? 6 : 4) * width + exec->shape.heads +
+                    (exec->dtype == SKRULL_DTYPE_F32 ? 0 : q_width);
 
     return limits->distributed_rows * (elements * exec->element + floats * sizeof(float));
 }
@@ -199,7 +202,8 @@ static int ring_forward(struct skrull_exec *exec, uint32_t i_group,
     return rc;
 }
 
-/* Sends the gradient of the block that is here after its block, and takes that of the next one. */
+/* Begins to send the gradient of the block that is here after its block, and to take that of the
+ * next one. */
 static int pass_gradients(struct skrull_exec *exec, uint32_t i_group, struct skrull_error *err)
 {
     struct exec_group *held = &exec->groups[i_group];
@@ -208,18 +212,29 @@ static int pass_gradients(struct skrull_exec *exec, uint32_t i_group, struct skr
         {COMM_KEY_GRADIENTS, held->dk[0], held->dk[1], bytes},
         {COMM_VALUE_GRADIENTS, held->dv[0], held->dv[1], bytes},
     };
-    int rc = pass(exec, i_group, &held->gradients, passing, err);
 
-    if (rc == 0) {
-        rc = exec_traffic_land(exec, &held->gradients, err);
-    }
+    return pass(exec, i_group, &held->gradients, passing, err);
+}
+
+static int land_gradients(struct skrull_exec *exec, uint32_t i_group, struct skrull_error *err)
+{
+    struct exec_group *held = &exec->groups[i_group];
+    int rc = exec_traffic_land(exec, &held->gradients, err);
+
     swap_floats(held->dk);
     swap_floats(held->dv);
     return rc;
 }
 
+/* Where this member's share of a block's gradients goes: to what others have given already, or
+ * apart from it, so that it can still be on its way. */
+struct share {
+    float *dk, *dv;
+};
+
 static int attend_block_backward(struct skrull_exec *exec, uint32_t i_group, uint32_t i,
-                                 const struct exec_attention *attention, struct skrull_error *err)
+                                 const struct exec_attention *attention, const struct share *share,
+                                 struct skrull_error *err)
 {
     const struct skrull_layout_group *group = &exec->layout->groups[i_group];
     const struct exec_group *held = &exec->groups[i_group];
@@ -230,19 +245,68 @@ static int attend_block_backward(struct skrull_exec *exec, uint32_t i_group, uin
     exec_bind_gradients(exec, attention, group->first_row, &block);
     block.forward.k = held->k[0];
     block.forward.v = held->v[0];
-    block.dk = held->dk[0];
-    block.dv = held->dv[0];
+    block.dk = share->dk;
+    block.dv = share->dv;
     return exec_attend_backward(exec, &block, err);
 }
 
-static int ring_backward(struct skrull_exec *exec, uint32_t i_group,
-                         const struct exec_attention *attention, struct skrull_error *err)
+static int zero_share(struct skrull_exec *exec, const struct share *share, size_t n,
+                      struct skrull_error *err)
 {
-    const struct skrull_layout_group *group = &exec->layout->groups[i_group];
+    int rc = exec_zero(exec, share->dk, n * sizeof(float), err);
+
+    return rc < 0 ? rc : exec_zero(exec, share->dv, n * sizeof(float), err);
+}
+
+/* What has landed += the share. */
+static int add_share(struct skrull_exec *exec, uint32_t i_group, const struct share *share,
+                     size_t n, struct skrull_error *err)
+{
+    const struct exec_group *held = &exec->groups[i_group];
+    const struct skrull_add sums[2] = {
+        {.dtype = SKRULL_DTYPE_F32, .n = n, .a = held->dk[0], .b = share->dk, .out = held->dk[0]},
+        {.dtype = SKRULL_DTYPE_F32, .n = n, .a = held->dv[0], .b = share->dv, .out = held->dv[0]},
+    };
+    int rc = exec->ops->add(&sums[0], exec->compute_stream, err);
+
+    return rc < 0 ? rc : exec->ops->add(&sums[1], exec->compute_stream, err);
+}
+
+/* One step: the gradients of the step before land after this one's attention, or before it. */
+static int backward_step(struct skrull_exec *exec, uint32_t i_group, uint32_t i,
+                         const struct exec_attention *attention, const struct share *apart,
+                         struct skrull_error *err)
+{
     struct exec_group *held = &exec->groups[i_group];
-    size_t n = block_numbers(exec, group), at = group->first_row * exec_k_width(exec);
-    size_t mark = exec->used;
-    int rc;
+    size_t n = block_numbers(exec, &exec->layout->groups[i_group]);
+    bool is_apart = i > 0 && exec->has_shares_apart;
+    int rc = i > 0 && !is_apart ? land_gradients(exec, i_group, err) : 0;
+    const struct share here = {held->dk[0], held->dv[0]}, *share = is_apart ? apart : &here;
+
+    if (rc == 0 && (i == 0 || is_apart)) {
+        rc = zero_share(exec, share, n, err);
+    }
+    if (rc == 0) {
+        rc = attend_block_backward(exec, i_group, i, attention, share, err);
+    }
+    if (rc == 0 && is_apart) {
+        rc = land_gradients(exec, i_group, err);
+    }
+    if (rc == 0 && is_apart) {
+        rc = add_share(exec, i_group, apart, n, err);
+    }
+    if (rc == 0) {
+        rc = next_block(exec, i_group, i, err);
+    }
+    return rc < 0 ? rc : pass_gradients(exec, i_group, err);
+}
+
+/* Room for gradients that travel, and for shares apart from them. */
+static int take_gradients(struct skrull_exec *exec, uint32_t i_group, struct share *ret_apart,
+                          struct skrull_error *err)
+{
+    struct exec_group *held = &exec->groups[i_group];
+    size_t n = block_numbers(exec, &exec->layout->groups[i_group]);
 
     for (int i = 0; i < 2; i++) {
         held->dk[i] = exec_floats(exec, n);
@@ -251,24 +315,37 @@ static int ring_backward(struct skrull_exec *exec, uint32_t i_group,
             return exec_no_room(err);
         }
     }
-    rc = exec_zero(exec, held->dk[0], n * sizeof(float), err);
-    if (rc == 0) {
-        rc = exec_zero(exec, held->dv[0], n * sizeof(float), err);
+    if (exec->has_shares_apart) {
+        ret_apart->dk = exec_floats(exec, n);
+        ret_apart->dv = exec_floats(exec, n);
+        if (!ret_apart->dk || !ret_apart->dv) {
+            return exec_no_room(err);
+        }
     }
+    return 0;
+}
+
+static int ring_backward(struct skrull_exec *exec, uint32_t i_group,
+                         const struct exec_attention *attention, struct skrull_error *err)
+{
+    const struct skrull_layout_group *group = &exec->layout->groups[i_group];
+    const struct exec_group *held = &exec->groups[i_group];
+    size_t at = group->first_row * exec_k_width(exec), mark = exec->used;
+    size_t bytes = block_numbers(exec, group) * sizeof(float);
+    struct share apart = {0};
+    int rc = take_gradients(exec, i_group, &apart, err);
+
     for (uint32_t i = 0; i < group->size && rc == 0; i++) {
-        rc = attend_block_backward(exec, i_group, i, attention, err);
-        if (rc == 0) {
-            rc = next_block(exec, i_group, i, err);
-        }
-        if (rc == 0) {
-            rc = pass_gradients(exec, i_group, err);
-        }
+        rc = backward_step(exec, i_group, i, attention, &apart, err);
     }
     if (rc == 0) {
-        rc = exec_copy(exec, attention->dk + at, held->dk[0], n * sizeof(float), err);
+        rc = land_gradients(exec, i_group, err);
     }
     if (rc == 0) {
-        rc = exec_copy(exec, attention->dv + at, held->dv[0], n * sizeof(float), err);
+        rc = exec_copy(exec, attention->dk + at, held->dk[0], bytes, err);
+    }
+    if (rc == 0) {
+        rc = exec_copy(exec, attention->dv + at, held->dv[0], bytes, err);
     }
     exec->used = mark;
     return rc;
