@@ -122,6 +122,7 @@ void skrull_exec_free(struct skrull_exec *exec)
         free_groups(exec);
         exec_traffic_deinit(exec, &exec->sums);
         exec_maps_deinit(exec);
+        exec_clock_deinit(exec);
         device->release(exec->device, exec->memory);
         device->event_deinit(exec->device, &exec->finished);
         device->stream_free(exec->device, exec->exchange_stream);
@@ -317,6 +318,49 @@ static void note_times(const struct skrull_exec *exec, int64_t elapsed_ns,
     };
 }
 
+/* One micro-batch; on a device within a span of its clock. */
+static int run_layout(struct skrull_exec *exec, const struct skrull_layout *layout,
+                      const struct skrull_layout_limits *limits,
+                      const struct skrull_trainer *trainer, struct skrull_error *err)
+{
+    size_t own = trainer->bytes ? trainer->bytes(trainer->arg, limits) : 0, span = 0;
+    int rc;
+
+    exec->trainer = trainer;
+    exec->shape = trainer->shape;
+    rc = begin(exec, layout, limits, own, err);
+    if (rc == 0) {
+        rc = exec_clock_start(exec, SPAN_WHOLE, exec->compute_stream, &span, err);
+    }
+    if (rc == 0) {
+        rc = exec_walk(exec, err);
+    }
+    if (rc == 0) {
+        rc = exec_clock_stop(exec, span, exec->compute_stream, err);
+    }
+    if (rc == 0) {
+        rc = exec_maps_end(exec, err);
+    }
+    if (rc < 0 && exec->comm) {
+        skrull_comm_fail(exec->comm, err);
+    }
+    return rc;
+}
+
+/* Times of what follows: those of the host at once, those of a device by read_times. */
+static void start_clock(struct skrull_exec *exec, const struct skrull_exec_times *times)
+{
+    exec->clock.is_on = times && !exec->device->is_host;
+    exec->clock.n_spans = 0;
+    exec->clock.i_micro_batch = 0;
+}
+
+static int read_times(struct skrull_exec *exec, struct skrull_exec_times *times, uint32_t n,
+                      struct skrull_error *err)
+{
+    return exec->clock.is_on ? exec_clock_read(exec, times, n, err) : 0;
+}
+
 int skrull_exec_run_layout(struct skrull_exec *exec, const struct skrull_layout *layout,
                            const struct skrull_layout_limits *limits,
                            const struct skrull_trainer *trainer, struct skrull_exec_times *times,
@@ -325,23 +369,12 @@ int skrull_exec_run_layout(struct skrull_exec *exec, const struct skrull_layout 
     int64_t started = comm_now_ns();
     int rc;
 
-    exec->trainer = trainer;
-    exec->shape = trainer->shape;
-    rc =
-        begin(exec, layout, limits, trainer->bytes ? trainer->bytes(trainer->arg, limits) : 0, err);
-    if (rc == 0) {
-        rc = exec_walk(exec, err);
-    }
-    if (rc == 0) {
-        rc = exec_maps_end(exec, err);
-    }
-    if (rc < 0 && exec->comm) {
-        skrull_comm_fail(exec->comm, err);
-    }
-    if (rc == 0 && times) {
+    start_clock(exec, times);
+    rc = run_layout(exec, layout, limits, trainer, err);
+    if (rc == 0 && times && exec->device->is_host) {
         note_times(exec, comm_now_ns() - started, times);
     }
-    return rc;
+    return rc < 0 ? rc : read_times(exec, times, 1, err);
 }
 
 /* Is the plan one for these ranks? */
@@ -370,11 +403,16 @@ static int run_micro_batch(struct skrull_exec *exec, const struct skrull_plan *p
 {
     struct skrull_layout *layout;
     int rc = skrull_layout_new(plan, i_rank, i, &layout, err);
+    int64_t started = comm_now_ns();
 
     if (rc < 0) {
         return rc;
     }
-    rc = skrull_exec_run_layout(exec, layout, limits, trainer, times, err);
+    exec->clock.i_micro_batch = i;
+    rc = run_layout(exec, layout, limits, trainer, err);
+    if (rc == 0 && times && exec->device->is_host) {
+        note_times(exec, comm_now_ns() - started, times);
+    }
     skrull_layout_free(layout);
     return rc;
 }
@@ -389,9 +427,13 @@ int skrull_exec_run(struct skrull_exec *exec, const struct skrull_plan *plan, si
     if (rc == 0) {
         rc = check_plan(exec, plan, i_rank, err);
     }
+    start_clock(exec, times);
     for (uint32_t i = 0; rc == 0 && i < plan->ranks[i_rank].n_micro_batches; i++) {
         rc =
             run_micro_batch(exec, plan, i_rank, i, &limits, trainer, times ? &times[i] : NULL, err);
+    }
+    if (rc == 0) {
+        rc = read_times(exec, times, plan->ranks[i_rank].n_micro_batches, err);
     }
     if (rc < 0 && exec->comm) {
         skrull_comm_fail(exec->comm, err);

@@ -9,6 +9,7 @@
  *   exec_gather.c     distributed attention by all-gather and reduce-scatter
  *   exec_ring.c       distributed attention by a ring
  *   exec_traffic.c    what travels between ranks, and who waits for it
+ *   exec_clock.c      what it took on a device
  *   exec_tensors.c    attention called from the outside, on tensors of somebody else
  *
  * One arena, sized before a rank's first micro-batch from its layouts' limits: what lives through
@@ -31,6 +32,22 @@
 struct exec_traffic {
     struct comm_batch batch;           /* between memories of the host */
     struct device_event ready, landed; /* between those of devices */
+    size_t span;                       /* of the clock */
+};
+
+/* Something that is timed on a device. */
+enum exec_span_kind { SPAN_WHOLE, SPAN_WAIT, SPAN_EXCHANGE };
+struct exec_span {
+    struct device_event from, to;
+    enum exec_span_kind kind;
+    uint32_t i_micro_batch;
+};
+
+struct exec_clock {
+    bool is_on;
+    uint32_t i_micro_batch;  /* that runs */
+    struct exec_span *spans; /* [room], n_ready with events, n_spans in use */
+    size_t n_spans, n_ready, room;
 };
 
 /* What a group's exchange holds while it runs. */
@@ -67,7 +84,7 @@ struct skrull_exec {
     size_t element; /* bytes of one */
     void *compute_stream, *exchange_stream;
     bool owns_compute_stream;
-    bool has_shares_apart; /* of gradients in a ring: exec_ring.c */
+    bool has_shares_apart;        /* of gradients in a ring: exec_ring.c */
     struct exec_traffic sums;     /* over all ranks, at the end of a step */
     struct device_event finished; /* of all work */
 
@@ -86,6 +103,7 @@ struct skrull_exec {
     struct skrull_attention_shape shape;
     const struct skrull_trainer *trainer; /* NULL: the caller walks */
     struct comm_times times;
+    struct exec_clock clock;
 };
 
 /* Attention of one layer over the packed buffer; all [rows][heads or kv_heads][head_dim]. */
@@ -122,6 +140,16 @@ int exec_maps_upload(struct skrull_exec *exec, const struct skrull_layout_limits
 /* The micro-batch puts nothing more. */
 int exec_maps_end(struct skrull_exec *exec, struct skrull_error *err);
 void exec_maps_deinit(struct skrull_exec *exec);
+
+/* A span from here to there on a stream, where the clock is on. read: all of a rank's
+ * micro-batches, once all work is done; turns it off. */
+int exec_clock_start(struct skrull_exec *exec, enum exec_span_kind kind, void *stream,
+                     size_t *ret_span, struct skrull_error *err);
+int exec_clock_stop(struct skrull_exec *exec, size_t i_span, void *stream,
+                    struct skrull_error *err);
+int exec_clock_read(struct skrull_exec *exec, struct skrull_exec_times *times, uint32_t n,
+                    struct skrull_error *err);
+void exec_clock_deinit(struct skrull_exec *exec);
 
 /* The host waits for an event. */
 int exec_wait_for(struct skrull_exec *exec, const struct device_event *event,

@@ -46,6 +46,9 @@ int exec_traffic_begin(struct skrull_exec *exec, struct exec_traffic *traffic,
     if (rc == 0) {
         rc = device->wait(exec->device, exec->exchange_stream, &traffic->ready, err);
     }
+    if (rc == 0) {
+        rc = exec_clock_start(exec, SPAN_EXCHANGE, exec->exchange_stream, &traffic->span, err);
+    }
     return rc < 0 ? rc : exec->comm->streams->begin(exec->comm, err);
 }
 
@@ -101,6 +104,9 @@ int exec_traffic_launch(struct skrull_exec *exec, struct exec_traffic *traffic,
         return 0;
     }
     rc = exec->comm->streams->end(exec->comm, err);
+    if (rc == 0) {
+        rc = exec_clock_stop(exec, traffic->span, exec->exchange_stream, err);
+    }
     return rc < 0 ? rc
                   : exec->device->ops->record(exec->device, &traffic->landed, exec->exchange_stream,
                                               err);
@@ -109,9 +115,17 @@ int exec_traffic_launch(struct skrull_exec *exec, struct exec_traffic *traffic,
 int exec_traffic_land(struct skrull_exec *exec, struct exec_traffic *traffic,
                       struct skrull_error *err)
 {
-    return exec->device->is_host
-               ? comm_batch_wait(&traffic->batch, exec->comm, &exec->times, err)
-               : exec->device->ops->wait(exec->device, exec->compute_stream, &traffic->landed, err);
+    size_t span = 0;
+    int rc;
+
+    if (exec->device->is_host) {
+        return comm_batch_wait(&traffic->batch, exec->comm, &exec->times, err);
+    }
+    rc = exec_clock_start(exec, SPAN_WAIT, exec->compute_stream, &span, err);
+    if (rc == 0) {
+        rc = exec->device->ops->wait(exec->device, exec->compute_stream, &traffic->landed, err);
+    }
+    return rc < 0 ? rc : exec_clock_stop(exec, span, exec->compute_stream, err);
 }
 
 void exec_traffic_add(const struct skrull_exec *exec, const struct comm_group *members,

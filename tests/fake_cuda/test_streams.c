@@ -138,6 +138,32 @@ static void test_streams__any_number_of_ranks(void **state)
     }
 }
 
+/* Times are the device's: pieces of work, here, and reading them changes nothing. */
+static void test_streams__times(void **state)
+{
+    struct ranks_run run = base;
+    struct ranks_result plain, timed;
+
+    (void)state;
+    run.exchange = SKRULL_EXCHANGE_RING;
+    run.backend = &fake_gpu;
+    fake_begin(5, 8, 8);
+    ranks_train(&run, &plain);
+    assert_string_equal(fake_end(), "");
+    run.is_timed = true;
+    fake_begin(5, 8, 8);
+    ranks_train(&run, &timed);
+    assert_string_equal(fake_end(), "");
+    assert_memory_equal(timed.weights, plain.weights, plain.n_weights * sizeof(float));
+    assert_true(plain.times.compute_busy_ns == 0);
+    assert_true(timed.times.compute_busy_ns > 0);
+    assert_true(timed.times.compute_wait_ns > 0);
+    assert_true(timed.times.exchange_busy_ns > 0);
+    assert_true(timed.times.exchange_wait_ns == timed.times.compute_wait_ns);
+    ranks_result_free(&plain);
+    ranks_result_free(&timed);
+}
+
 /* What is taken away: of the event of that name, the records or the waits. */
 static struct {
     const struct device_ops *whole;
@@ -266,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams__every_order_gives_the_bits_of_the_cpu),
         cmocka_unit_test(test_streams__any_number_of_ranks),
+        cmocka_unit_test(test_streams__times),
         cmocka_unit_test(test_streams__no_event_is_there_for_nothing),
     };
 

@@ -88,6 +88,26 @@ static int keep_weights(struct training *training, struct ranks_result *ret,
                         : SKRULL_ERR_RESOURCE_EXHAUSTED;
 }
 
+static int step(struct rank *rank, struct training *training, uint32_t s)
+{
+    const struct skrull_plan *plan = rank->plans[s];
+    uint32_t n = plan->ranks[rank->data_rank].n_micro_batches;
+    struct skrull_exec_times *times = calloc(n + 1, sizeof(*times)), *sum = &rank->result.times;
+    int rc =
+        times ? training_step(training, plan, rank->data_rank, rank->run->is_timed ? times : NULL,
+                              &rank->result.losses[s], &rank->err)
+              : SKRULL_ERR_RESOURCE_EXHAUSTED;
+
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        sum->compute_busy_ns += times[i].compute_busy_ns;
+        sum->compute_wait_ns += times[i].compute_wait_ns;
+        sum->exchange_busy_ns += times[i].exchange_busy_ns;
+        sum->exchange_wait_ns += times[i].exchange_wait_ns;
+    }
+    free(times);
+    return rc;
+}
+
 static void train(struct rank *rank)
 {
     struct training_options options = options_of(rank->run);
@@ -108,8 +128,7 @@ static void train(struct rank *rank)
         rank->run->plant(&training);
     }
     for (uint32_t s = 0; s < rank->run->n_steps && rank->rc == 0; s++) {
-        rank->rc = training_step(&training, rank->plans[s], rank->data_rank, NULL,
-                                 &rank->result.losses[s], &rank->err);
+        rank->rc = step(rank, &training, s);
     }
     if (rank->rc == 0) {
         rank->rc = keep_weights(&training, &rank->result, &rank->err);

@@ -25,13 +25,13 @@ struct ranks_run {
     enum skrull_shard shard;
     enum skrull_exchange exchange;
     enum skrull_loss loss;
-    bool is_sharded, recompute;
+    bool is_sharded, recompute, is_timed;
     int64_t timeout_ms;            /* 0: a minute */
     uint32_t n_steps, n_sequences; /* a step */
     uint32_t longest;              /* tokens; the batch of step 1 has one of four times that */
     uint32_t window;
 
-    const char *model; /* NULL: tiny */
+    const char *model;                   /* NULL: tiny */
     const struct ranks_backend *backend; /* NULL: the CPU's, on threads */
 
     /* Called on every rank before its first step, in its thread: plants a fault. Nullable. */
@@ -42,7 +42,8 @@ struct ranks_result {
     double losses[RANKS_STEPS_MAX];
     float *weights; /* [n_weights], owned */
     size_t n_weights;
-    uint64_t peak_bytes; /* of rank 0 */
+    uint64_t peak_bytes;            /* of rank 0 */
+    struct skrull_exec_times times; /* of rank 0, of all its micro-batches, if is_timed */
 };
 
 void ranks_result_free(struct ranks_result *result);

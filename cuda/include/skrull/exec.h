@@ -180,9 +180,10 @@ SKRULL_API void skrull_exec_free(struct skrull_exec *exec);
 
 /*
  * Runs all micro-batches of rank `i_rank` of `plan` (0 for a RankPlan). times [n_micro_batches of
- * the rank], nullable. INVALID_ARGUMENT: a plan that breaks a rule, or of another number of ranks.
- * DEADLINE_EXCEEDED: a peer did not come. ABORTED: another rank gave up. After an error neither
- * `exec` nor its comm can be used but to free them.
+ * the rank], nullable; with them a device is waited for behind the last one. INVALID_ARGUMENT: a
+ * plan that breaks a rule, or of another number of ranks. DEADLINE_EXCEEDED: a peer did not come.
+ * ABORTED: another rank gave up. After an error neither `exec` nor its comm can be used but to free
+ * them.
  */
 SKRULL_API int skrull_exec_run(struct skrull_exec *exec, const struct skrull_plan *plan,
                                size_t i_rank, const struct skrull_trainer *trainer,
