@@ -1,7 +1,7 @@
 /*
  * The operators of one backend: a table that ops.def fills. Parameters are those of skrull/cuda.h.
  * A new operator: a line in ops.def, its parameters there, ref/FILE_ref.c, which defines what is
- * correct, and tests/kernels/test_FILE.c.
+ * correct, kernels/FILE.cu for the GPU, and tests/kernels/test_FILE.c and test_FILE_device.c.
  */
 #pragma once
 

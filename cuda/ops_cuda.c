@@ -6,9 +6,6 @@
 #include "ops.def"
 #undef OP
 
-#define OPS_BUILD cuda
-#include "ops_unbuilt.h"
-
 const struct ops *ops_cuda(void)
 {
     static const struct ops table = {

@@ -6,9 +6,6 @@
 #include "ops.def"
 #undef OP
 
-#define OPS_BUILD shim
-#include "ops_unbuilt.h"
-
 const struct ops *ops_shim(void)
 {
     static const struct ops table = {
