@@ -299,6 +299,18 @@ void attention_case_init_forward(struct attention_case *c, const struct attentio
            false);
 }
 
+void attention_case_forget_dlse(struct attention_case *c)
+{
+    memset(c->dlse, 0, c->n_q * c->shape.heads * sizeof(float));
+    free(c->true_out);
+    free(c->true_lse);
+    free(c->true_dq);
+    free(c->true_dk);
+    free(c->true_dv);
+    answer(c, c->n_q * c->shape.heads * c->shape.head_dim,
+           c->n_k * c->shape.kv_heads * c->shape.head_dim, true);
+}
+
 void attention_case_deinit(struct attention_case *c)
 {
     void *const owned[] = {c->q_cu_rows, c->k_cu_rows, c->q_position, c->k_position, c->q,

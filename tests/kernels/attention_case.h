@@ -55,6 +55,8 @@ void attention_case_init(struct attention_case *c, const struct attention_shape 
 void attention_case_init_forward(struct attention_case *c, const struct attention_shape *shape,
                                  const struct attention_rows *rows, uint32_t n_sequences,
                                  uint64_t seed);
+/* The answer of gradients without dlse, and dlse zero. */
+void attention_case_forget_dlse(struct attention_case *c);
 void attention_case_deinit(struct attention_case *c);
 
 /* The operators' parameters for a case, outputs into it. */

@@ -22,6 +22,8 @@ struct attention_run {
     enum skrull_dtype dtype;
     size_t gap;
     bool is_backward, has_dlse;
+    bool is_brief; /* in one order of threads only: */
+    int order;
 };
 
 void attention_device_init(struct attention_device *t, const struct device *device,
