@@ -15,10 +15,12 @@
 #define CONCENTRATE_SHARE 25       /* concentrates where the gap is over 1 / this */
 #define CONCENTRATE_RANKS 256      /* ... on at most so many ranks ... */
 #define CONCENTRATE_SEQUENCES 1024 /* ... and of so many sequences */
+#define LONGEST 8                  /* sequences that may take all the time */
 #define SPARE_MB 14
 #define SCAN_RANKS 64
 #define SCAN_RANKS_LOOSE 512
-#define FEW_SEQUENCES 1024   /* up to so many, a step takes little time */
+#define FEW_SEQUENCES 1024 /* up to so many, a step takes little time */
+#define FEW_A_RANK 5
 #define MANY_SEQUENCES 16384 /* above this every other target is tried */
 #define MAX_CELLS (UINT32_C(1) << 23)
 
@@ -168,10 +170,36 @@ static void take_best(struct joint_search *search, int64_t clock_ns)
     }
 }
 
+/* Does one long sequence, alone at its size, take all the time? Then a descent, which shortens the
+ * path to the end, leads nowhere: the room for starts is for others. Where a rank has few sequences
+ * it does lead on at times, by the kicks; where there are very many, descents are short anyway. */
+static bool is_dead_end(const struct joint_search *search, int64_t clock_ns)
+{
+    const struct joint_problem *problem = search->problem;
+
+    if (problem->n_levels <= 2 || problem->n_sequences > FEW_SEQUENCES ||
+        problem->n_sequences / FEW_A_RANK < problem->n_ranks) {
+        return false;
+    }
+    for (uint32_t i = 0; i < LONGEST && i < problem->n_sequences; i++) {
+        const uint32_t k = problem->order[i], node = search->state.links[k].place.node;
+        const struct joint_level *level = &problem->levels[problem->node_levels[node]];
+        const int64_t busy_ns = problem->fixed_ns + level->comp_ns[k];
+
+        if (level->size > 1 &&
+            busy_ns + joint_exchange_ns(problem, node, problem->lengths[k]) >= clock_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the state holds becomes a start too. */
 static void take(struct joint_search *search, int64_t clock_ns)
 {
-    joint_pool_offer(&search->pool, &search->state, clock_ns);
+    if (!is_dead_end(search, clock_ns)) {
+        joint_pool_offer(&search->pool, &search->state, clock_ns);
+    }
     take_best(search, clock_ns);
 }
 
@@ -433,10 +461,14 @@ void joint_search_run(struct joint_search *search)
         if (round->n_caps > 0) {
             run_concentrations(search, round->n_caps);
         }
-        if (search->pool.n == 0) {
+        if (search->best.total_ns == JOINT_NO_TIME) {
             break;
         }
-        run_descents(search, round);
+        if (search->pool.n > 0) {
+            run_descents(search, round);
+        } else {
+            (void)spend(search, round->n_starts * round->start_steps);
+        }
     }
     if (!search->judge->is_reordered && search->best.total_ns < JOINT_NO_TIME) {
         joint_judge_take(search->judge, search->best.places);
