@@ -4,16 +4,18 @@
  * 1805.02867), in float; one block adds the rows' losses up in double, in one order. Backward
  * computes a chunk's logits again and makes them, in place, the gradients
  *     dlogits = loss_weight (e^(logit - lse) - is_target)
- * of the dtype, which two more products take: din += dlogits head;  dhead += dlogits^T in. Between
- * chunks din is rounded to the dtype. Targets are not checked here, where nobody waits for the
- * device: one beyond the vocabulary makes the loss NaN. A short dtype needs losses scaled so that
- * loss_weight is a normal number of it.
+ * of the dtype, which two more products take: din += dlogits head;  dhead += dlogits^T in. din is
+ * summed over chunks in din_sum where there is one. Targets are not checked here, where nobody
+ * waits for the device: one beyond the vocabulary makes the loss NaN.
  */
 #include <math.h>
 
 #include "blas.h"
 #include "entry.h"
 #include "reduce.h"
+
+extern "C" int SK_ENTRY(cast)(const struct skrull_cast *params, void *stream,
+                              struct skrull_error *err);
 
 namespace
 {
@@ -120,7 +122,7 @@ __global__ void add_loss_kernel(struct skrull_cross_entropy p, struct chunk chun
 template <class T, int N>
 __global__ void differentiate_kernel(struct skrull_cross_entropy p, struct chunk chunk)
 {
-    const uint32_t tile = blockDim.x * N;
+    const size_t tile = blockDim.x * (size_t)N;
 
     for (size_t row = blockIdx.x; row < p.n_rows; row += gridDim.x) {
         const float *logits = p.logits + row * p.chunk;
@@ -129,8 +131,8 @@ __global__ void differentiate_kernel(struct skrull_cross_entropy p, struct chunk
         const int64_t target = (int64_t)p.target[row] - chunk.first;
         T *gradients = reinterpret_cast<T *>(p.logits + row * p.chunk);
 
-        for (uint32_t begin = 0; begin < chunk.n; begin += tile) {
-            const uint32_t i = begin + threadIdx.x * N;
+        for (size_t begin = 0; begin < chunk.n; begin += tile) {
+            const size_t i = begin + threadIdx.x * (size_t)N;
             const bool is_mine = i < chunk.n;
             float x[N];
 
@@ -220,13 +222,14 @@ int add_gradients(const struct skrull_cross_entropy_backward *backward, const st
     struct blas_gemm product = {};
     int rc;
 
-    product.dtype = product.c_dtype = p->dtype;
+    product.dtype = p->dtype;
+    product.c_dtype = backward->din_sum ? SKRULL_DTYPE_F32 : p->dtype;
     product.m = p->n_rows;
     product.n = p->width;
     product.k = chunk->n;
     product.a = p->logits;
     product.b = head_of(p, chunk);
-    product.c = backward->din;
+    product.c = backward->din_sum ? backward->din_sum : backward->din;
     product.a_stride = (size_t)p->chunk * (p->dtype == SKRULL_DTYPE_F32 ? 1 : 2);
     product.b_stride = product.c_stride = p->width;
     product.add = chunk->first > 0;
@@ -242,6 +245,19 @@ int add_gradients(const struct skrull_cross_entropy_backward *backward, const st
     product.c = backward->dhead + (size_t)chunk->first * p->width;
     product.add = true;
     return SK_ENTRY(blas_gemm)(&product, stream, err);
+}
+
+/* The sum of all chunks, rounded once. */
+int write_din(const struct skrull_cross_entropy_backward *p, void *stream, struct skrull_error *err)
+{
+    struct skrull_cast cast = {};
+
+    cast.n = p->din_sum ? (size_t)p->forward.n_rows * p->forward.width : 0;
+    cast.in_dtype = SKRULL_DTYPE_F32;
+    cast.out_dtype = p->forward.dtype;
+    cast.in = p->din_sum;
+    cast.out = p->din;
+    return SK_ENTRY(cast)(&cast, stream, err);
 }
 
 /* work(chunk) for each of the vocabulary, until one fails. */
@@ -278,12 +294,14 @@ extern "C" int SK_ENTRY(cross_entropy_forward)(const struct skrull_cross_entropy
 extern "C" int SK_ENTRY(cross_entropy_backward)(const struct skrull_cross_entropy_backward *p,
                                                 void *stream, struct skrull_error *err)
 {
-    return each_chunk(&p->forward, err, [&](const struct chunk *chunk) {
-        int rc = compute_logits(&p->forward, chunk, stream, err);
+    const int rc = each_chunk(&p->forward, err, [&](const struct chunk *chunk) {
+        int failed = compute_logits(&p->forward, chunk, stream, err);
 
-        if (rc == 0) {
-            rc = differentiate_logits(&p->forward, chunk, stream, err);
+        if (failed == 0) {
+            failed = differentiate_logits(&p->forward, chunk, stream, err);
         }
-        return rc < 0 ? rc : add_gradients(p, chunk, stream, err);
+        return failed < 0 ? failed : add_gradients(p, chunk, stream, err);
     });
+
+    return rc < 0 ? rc : write_din(p, stream, err);
 }

@@ -1,9 +1,9 @@
 /*
- * cuBLAS on the CPU, as far as skrull calls it: products at once, on memory of the host, each sum rounded to float once.
- * It holds every argument to cuBLAS's rules and to ours (a handle in use, its stream set, sums in
- * float without reductions in the short dtype) and aborts with a line that says what is wrong.
- * Handles may be used by one thread at a time. Its headers stand in include/, so that no toolkit is
- * needed; a toolkit's own are held against them (test_blas.c).
+ * cuBLAS on the CPU, as far as skrull calls it: products at once, on memory of the host, each sum
+ * rounded to float once. It holds every argument to cuBLAS's rules and to ours (a handle in use,
+ * its stream set, sums in float without reductions in the short dtype) and aborts with a line that
+ * says what is wrong. Handles may be used by one thread at a time. Its headers stand in include/,
+ * so that no toolkit is needed; where there is one, the same source compiles against its own.
  */
 #include "fake_cublas/fake_cublas.h"
 
@@ -157,7 +157,8 @@ static void multiply_column(const struct product *p, const float *a, size_t j, d
         sums[i] = 0.0;
     }
     for (size_t q = 0; q < p->k; q++) {
-        double b = (double)element(p->b, p->type, p->b_transposed ? q * p->ldb + j : j * p->ldb + q);
+        double b =
+            (double)element(p->b, p->type, p->b_transposed ? q * p->ldb + j : j * p->ldb + q);
         const float *column = a + q * p->m;
 
         for (size_t i = 0; i < p->m; i++) {

@@ -71,6 +71,7 @@ static const struct place places[] = {
     LOSS(cross_entropy_backward, skrull_cross_entropy_backward, forward.),
     AT(cross_entropy_backward, skrull_cross_entropy_backward, din),
     AT(cross_entropy_backward, skrull_cross_entropy_backward, dhead),
+    AT(cross_entropy_backward, skrull_cross_entropy_backward, din_sum),
     AT(adamw, skrull_adamw, weight), AT(adamw, skrull_adamw, m), AT(adamw, skrull_adamw, v),
     AT(adamw, skrull_adamw, gradient), AT(adamw, skrull_adamw, copy),
 };

@@ -53,8 +53,8 @@ struct skrull_cast {
     void *out;      /* [n] */
 };
 
-/* out = in x factor, elementwise: gradients by the inverse of a loss scale, or to a norm. out may be
- * in. */
+/* out = in x factor, elementwise: gradients by the inverse of a loss scale, or to a norm. out may
+ * be in. */
 struct skrull_scale {
     enum skrull_dtype dtype;
     size_t n;
@@ -201,7 +201,9 @@ struct skrull_swiglu_backward {
     size_t in_stride, out_stride; /* of gate, up, dgate, dup; of dout */
 };
 
-/* out[i] = table[token[i]], written; zeros where token[i] is negative (padding). */
+/* out[i] = table[token[i]], written; zeros where token[i] is negative (padding). A token that is
+ * not below vocabulary is refused; on a device, where nobody waits to hear of it, its row is NaN.
+ */
 struct skrull_embedding {
     enum skrull_dtype dtype;
     uint32_t n_rows, width, vocabulary;
@@ -221,7 +223,9 @@ struct skrull_embedding_backward {
 /*
  * The head and its loss, `chunk` columns of the vocabulary at a time, so that no more than n_rows x
  * chunk logits exist: logits = in head^T; loss += sum over rows of loss_weight x (lse - logit of
- * the target). Rows of weight 0 count for nothing; their target may be anything (-1, say).
+ * the target). Rows of weight 0 count for nothing; their target may be anything (-1, say). On a
+ * device, where nobody waits to hear of it, a target beyond the vocabulary makes the loss NaN. In a
+ * short dtype the gradients of logits are of it, too: scale weights that it would round to 0.
  */
 struct skrull_cross_entropy {
     enum skrull_dtype dtype;
@@ -239,8 +243,9 @@ struct skrull_cross_entropy {
  */
 struct skrull_cross_entropy_backward {
     struct skrull_cross_entropy forward;
-    void *din;    /* [n_rows][width], written */
-    float *dhead; /* [vocabulary][width], added to */
+    void *din;      /* [n_rows][width], written */
+    float *dhead;   /* [vocabulary][width], added to */
+    float *din_sum; /* [n_rows][width], scratch; NULL: din is rounded to dtype after each chunk */
 };
 
 /* AdamW (arXiv 1711.05101) with bias correction; step counts from 1. */
