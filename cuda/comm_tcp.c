@@ -28,7 +28,8 @@
 #define FAREWELL_MS 1000
 #define RETRY_NS 50000000
 
-enum frame_kind { FRAME_HELLO = 1, FRAME_DATA, FRAME_FAILURE };
+/* END: a rank leaves, having done all. One that dies does not say so. */
+enum frame_kind { FRAME_HELLO = 1, FRAME_DATA, FRAME_FAILURE, FRAME_END };
 
 struct frame {
     uint64_t magic;
@@ -138,7 +139,10 @@ static int take_data(const struct tcp_comm *tcp, uint32_t i, void *to, size_t by
     if (rc == 0 && frame.magic == MAGIC && frame.kind == FRAME_FAILURE) {
         return take_failure(fd, &frame, deadline_ns, err);
     }
-    if (rc == 0 && (frame.magic != MAGIC || frame.kind != FRAME_DATA || frame.bytes != bytes)) {
+    if (rc == 0 && frame.magic == MAGIC && frame.kind == FRAME_END) {
+        rc = skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "it has done all that it had to");
+    } else if (rc == 0 &&
+               (frame.magic != MAGIC || frame.kind != FRAME_DATA || frame.bytes != bytes)) {
         rc = skrull_error_set(err, SKRULL_ERR_DATA_LOSS, "it exchanges different things");
     }
     if (rc == 0) {
@@ -196,7 +200,7 @@ static int tcp_check(struct skrull_comm *comm, struct skrull_error *err)
                         : recv(tcp->sockets[i], &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
 
         if (n == 0) {
-            return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "data rank %" PRIu32 " has ended",
+            return skrull_error_set(err, SKRULL_ERR_UNAVAILABLE, "data rank %" PRIu32 " has died",
                                     peer_of(tcp, i));
         }
         if (n == (ssize_t)sizeof(frame) && frame.kind == FRAME_FAILURE) {
@@ -240,9 +244,11 @@ static void tcp_free(struct skrull_comm *comm)
     struct tcp_comm *tcp = tcp_of(comm);
     int64_t deadline_ns = deadline_after(FAREWELL_MS);
 
-    for (uint32_t i = 0; i < tcp->n_sockets && tcp->is_failed; i++) {
-        if (tcp->sockets[i] >= 0) {
+    for (uint32_t i = 0; i < tcp->n_sockets; i++) {
+        if (tcp->sockets[i] >= 0 && tcp->is_failed) {
             drain(tcp->sockets[i], deadline_ns);
+        } else if (tcp->sockets[i] >= 0) {
+            (void)send_frame(tcp, tcp->sockets[i], FRAME_END, NULL, 0, deadline_ns, NULL);
         }
     }
     for (uint32_t i = 0; i < tcp->n_sockets; i++) {

@@ -168,6 +168,33 @@ static void test_comm_tcp__failure_is_seen_meanwhile(void **state)
     run_ranks(check_failure, N_RANKS);
 }
 
+/* Some leave, and others still look whether all are well; the last one dies. */
+static bool leave_or_die(uint32_t rank)
+{
+    struct skrull_comm *comm = open_tcp(20000);
+    struct skrull_error err = {0};
+    char all[N_RANKS];
+    int rc = comm ? skrull_comm_gather(comm, "x", 1, all, &err) : -1;
+
+    if (rank == N_RANKS - 1) {
+        _exit(rc == 0 ? 0 : 1);
+    }
+    while (rc == 0 && rank == 0) {
+        rc = comm->ops->check(comm, &err);
+    }
+    if (rank == 0) {
+        rc = rc == SKRULL_ERR_UNAVAILABLE && strstr(err.message, "data rank 4 has died") ? 0 : -1;
+    }
+    skrull_comm_free(comm);
+    return rc == 0;
+}
+
+static void test_comm_tcp__leaving_is_not_dying(void **state)
+{
+    (void)state;
+    run_ranks(leave_or_die, N_RANKS);
+}
+
 static bool name_absent(uint32_t rank)
 {
     struct skrull_comm *comm = NULL;
@@ -228,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_comm_tcp__gathers),
         cmocka_unit_test(test_comm_tcp__rank_gives_up),
         cmocka_unit_test(test_comm_tcp__failure_is_seen_meanwhile),
+        cmocka_unit_test(test_comm_tcp__leaving_is_not_dying),
         cmocka_unit_test(test_comm_tcp__rank_never_comes),
         cmocka_unit_test(test_comm_tcp__strangers),
     };
