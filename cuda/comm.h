@@ -6,7 +6,8 @@
  *
  * No deadlock. Between two ranks messages pair up in the order in which both began them. All ranks
  * begin exchanges in the order of one total order: step, micro-batch, then layer ascending on the
- * way forth and descending on the way back, group by ascending size, ring step. Look at the first
+ * way forth and descending on the way back; inside one, the first exchange of each group by
+ * ascending size, then group by group what else it has (ring steps, gradients). Look at the first
  * unfinished exchange in that order: all of its members have finished what comes before it, have
  * therefore begun it (beginning never blocks), and so it finishes. Ranks outside its group do not
  * matter, hence groups of different size and ranks with different numbers of micro-batches may mix.
