@@ -5,6 +5,7 @@
  * of some order must come out wrong.
  */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -244,6 +245,65 @@ static bool is_noticed(const struct ranks_run *run, const struct ranks_result *e
     return !WIFEXITED(status) || WEXITSTATUS(status) != SAME;
 }
 
+/* Between a trainer's begin and end nobody asks the device for anything. */
+static _Thread_local bool is_in_micro_batch;
+static atomic_uint n_micro_batches, n_waits, n_waits_within;
+
+static int begin_counted(void *arg, struct skrull_exec *exec, const struct skrull_layout *layout,
+                         struct skrull_error *err)
+{
+    const struct skrull_trainer trainer = decoder_trainer(arg);
+
+    is_in_micro_batch = true;
+    n_micro_batches++;
+    return trainer.begin(arg, exec, layout, err);
+}
+
+static int end_counted(void *arg, struct skrull_error *err)
+{
+    const struct skrull_trainer trainer = decoder_trainer(arg);
+    int rc = trainer.end(arg, err);
+
+    is_in_micro_batch = false;
+    return rc;
+}
+
+static int counted_is_past(struct device *device, const struct device_event *event,
+                           struct skrull_error *err)
+{
+    n_waits++;
+    n_waits_within += is_in_micro_batch;
+    return mutation.whole->is_past(device, event, err);
+}
+
+static void plant_counts(struct training *training)
+{
+    training->trainer.begin = begin_counted;
+    training->trainer.end = end_counted;
+    training->exec->device->ops = &mutation.ops;
+}
+
+static void test_streams__host_waits_for_nothing_in_a_micro_batch(void **state)
+{
+    struct ranks_run run = base;
+    struct ranks_result result;
+
+    (void)state;
+    find_device_ops();
+    mutation.ops = *mutation.whole;
+    mutation.ops.is_past = counted_is_past;
+    run.exchange = SKRULL_EXCHANGE_RING;
+    run.backend = &fake_gpu;
+    run.plant = plant_counts;
+    fake_begin(2, 8, 8);
+    ranks_train(&run, &result);
+    assert_string_equal(fake_end(), "");
+    assert_true(n_micro_batches >= 8 * run.n_steps);
+    assert_true(n_waits >= 8 * run.n_steps);
+    assert_int_equal(n_waits_within, 0);
+    ranks_result_free(&result);
+}
+
 /* Some order notices that what `mutation` says is gone. */
 static void expect_noticed(const struct ranks_run *run, const struct ranks_result *expected)
 {
@@ -308,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_streams__every_order_gives_the_bits_of_the_cpu),
         cmocka_unit_test(test_streams__any_number_of_ranks),
         cmocka_unit_test(test_streams__times),
+        cmocka_unit_test(test_streams__host_waits_for_nothing_in_a_micro_batch),
         cmocka_unit_test(test_streams__no_event_is_there_for_nothing),
     };
 
