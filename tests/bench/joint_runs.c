@@ -40,7 +40,23 @@ struct length_list runs_read_list(const char *folder, const struct joint_setting
     return length_list_read(path, skrull_planner_longest(&options), 0);
 }
 
-static struct run run_once(const struct skrull_planner_input *input, const char *preset)
+static struct skrull_cost_model *new_cost(const struct runs_plan *plan, const char *profile)
+{
+    const struct skrull_cost_options options = {.preset = plan->setting->preset,
+                                                .profile = profile,
+                                                .ranks = plan->setting->dp * plan->setting->cp};
+    struct skrull_cost_model *cost = NULL;
+
+    if (skrull_cost_model_new(&options, &cost, NULL)) {
+        fprintf(stderr, "bench: no cost model\n");
+        exit(1);
+    }
+    return cost;
+}
+
+/* `run_on`: NULL, or what times the plan in the end. */
+static struct run run_once(const struct skrull_planner_input *input,
+                           const struct skrull_cost_model *run_on, const char *preset)
 {
     struct skrull_plan *plan = NULL;
     struct skrull_error err = {0};
@@ -52,6 +68,10 @@ static struct run run_once(const struct skrull_planner_input *input, const char 
         exit(1);
     }
     run.planning_ms = cpu_ms() - start_ms;
+    if (run_on && skrull_planner_evaluate(&input->options, run_on, false, plan, &err)) {
+        fprintf(stderr, "bench: %s\n", err.message);
+        exit(1);
+    }
     run.time_ms = (double)plan->estimate.iteration_ns * 1e-6;
     run.bound_ms = (double)plan->estimate.bound_ns * 1e-6;
     run.simple_ms = checker_bound_ms(preset, &input->options, input->sequences, input->n_sequences);
@@ -62,12 +82,12 @@ static struct run run_once(const struct skrull_planner_input *input, const char 
 struct runs runs_of(const struct runs_plan *plan)
 {
     const struct joint_setting *setting = plan->setting;
-    const struct skrull_cost_options cost_options = {.preset = setting->preset};
     struct skrull_sequence *sequences = calloc(setting->n_sequences, sizeof(*sequences));
-    struct skrull_cost_model *cost = NULL;
+    struct skrull_cost_model *cost = new_cost(plan, plan->profile);
+    struct skrull_cost_model *run_on = plan->run_on ? new_cost(plan, plan->run_on) : NULL;
     struct runs runs = {.n = plan->n_batches};
 
-    if (!sequences || skrull_cost_model_new(&cost_options, &cost, NULL)) {
+    if (!sequences) {
         fprintf(stderr, "bench: out of memory\n");
         exit(1);
     }
@@ -78,8 +98,9 @@ struct runs runs_of(const struct runs_plan *plan)
                                                    .n_sequences = setting->n_sequences};
 
         length_draw(plan->list, 1000 + i, sequences, setting->n_sequences);
-        runs.of[i] = run_once(&input, setting->preset);
+        runs.of[i] = run_once(&input, run_on, setting->preset);
     }
+    skrull_cost_model_free(run_on);
     skrull_cost_model_free(cost);
     free(sequences);
     return runs;

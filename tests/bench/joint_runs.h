@@ -21,6 +21,8 @@ struct runs_plan {
     const struct joint_setting *setting;
     const struct length_list *list; /* cut to what fixed mode can hold */
     const char *policy;
+    const char *profile; /* NULL: paper-h100 */
+    const char *run_on;  /* profile that plans are timed by again; NULL: by their own */
     enum skrull_cp_mode cp_mode;
     enum skrull_mix mix;
     bool equal_micro_batches;

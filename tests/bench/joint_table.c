@@ -1,6 +1,7 @@
 /*
- * The README's tables of policy joint, as Markdown: every list of a folder, and global batches of
- * 64 to 4,096 sequences. Modelled time alone, so that they are the same on every machine.
+ * The README's tables of policy joint, as Markdown: every list of a folder, global batches of 64 to
+ * 4,096 sequences, and what it is worth to know of nodes. Modelled time alone, so that they are the
+ * same on every machine.
  *
  * usage: joint_table LENGTHS_DIR [--lists DIR]
  */
@@ -123,6 +124,38 @@ static void print_batches(const char *folder)
     }
 }
 
+/* What it is worth to know that exchange across nodes costs more: the time, on nodes of 8, of plans
+ * made as if there were none over that of plans made for them; the paper's settings. */
+static void print_nodes(const char *folder)
+{
+    printf(
+        "\nthe paper's settings on nodes of 8 GPUs (`h100-nodes`), time of plans made without them "
+        "(`paper-h100`) over made for them:\n\n");
+    printf("| setting | fixed | gap | elastic | gap |\n| --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < n_joint_settings; i++) {
+        const struct joint_setting *setting = &joint_settings[i];
+        struct length_list list = runs_read_list(folder, setting);
+
+        printf("| %s, %s, <%u, %u> |", setting->preset, setting->list, setting->dp, setting->cp);
+        for (int mode = SKRULL_CP_MODE_FIXED; mode <= SKRULL_CP_MODE_ELASTIC; mode++) {
+            struct runs_plan plan = {.setting = setting,
+                                     .list = &list,
+                                     .policy = "joint",
+                                     .run_on = "h100-nodes",
+                                     .cp_mode = (enum skrull_cp_mode)mode,
+                                     .n_batches = N_BATCHES};
+            static struct runs unaware, aware;
+
+            unaware = runs_of(&plan);
+            plan.profile = "h100-nodes";
+            aware = runs_of(&plan);
+            printf(" %.3f | %.1f %% |", runs_ratio(&unaware, &aware), runs_gap(&aware));
+        }
+        printf("\n");
+        length_list_free(&list);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2 && (argc != 4 || strcmp(argv[2], "--lists") != 0)) {
@@ -131,5 +164,6 @@ int main(int argc, char **argv)
     }
     print_lists(argc == 4 ? argv[3] : argv[1]);
     print_batches(argv[1]);
+    print_nodes(argv[1]);
     return 0;
 }
