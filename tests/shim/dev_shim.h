@@ -9,9 +9,6 @@
 #define SK_SMEM(type, name)                                                                        \
     type &name = *static_cast<type *>(shim::shared_memory(sizeof(type), shim::where()))
 
-/* Under TSan a stream is an OS thread's business: launches are done when they return. */
-typedef void *cudaStream_t;
-
 namespace sk
 {
 inline namespace SK_BUILD
@@ -134,8 +131,8 @@ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
 }
 
 template <class... P>
-int launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem_bytes, void *,
-           struct skrull_error *err, std::type_identity_t<P>... args)
+int launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem_bytes,
+           void * /* over on return */, struct skrull_error *err, std::type_identity_t<P>... args)
 {
     auto body = [=] { kernel(args...); };
 
