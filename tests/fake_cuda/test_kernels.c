@@ -33,7 +33,7 @@ static const struct ranks_run base = {.policy = "uniform",
                                       .loss = SKRULL_LOSS_TOKEN_MEAN,
                                       .model = "tiny64",
                                       .n_steps = 20,
-                                      .n_sequences = 16,
+                                      .n_sequences = 24,
                                       .longest = 32}; /* four times that fits one rank */
 
 static void train_on_gpus(struct ranks_run run, struct ranks_result *ret)
