@@ -106,6 +106,10 @@ int ctl_fail(const struct ctl *ctl, const struct skrull_error *err)
     if (ctl->is_checking && err->code == SKRULL_ERR_DATA_LOSS) {
         return CTL_FAULT;
     }
+    /* Files can be unavailable too: only a verb that has a client may blame the daemon. */
+    if (err->code == SKRULL_ERR_UNAVAILABLE && !ctl->client) {
+        return CTL_FAILED;
+    }
     return ctl_exit_of(err->code);
 }
 

@@ -201,6 +201,9 @@ int model_config_read(const char *model, struct model_config *ret, struct skrull
         return 0;
     }
     json = json_load_file(model, JSON_REJECT_DUPLICATES, &fault);
+    if (!json && json_error_code(&fault) == json_error_cannot_open_file) {
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s", fault.text);
+    }
     if (!json || !json_is_object(json)) {
         rc = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s: line %d: %s", model,
                               json ? 1 : fault.line, json ? "not an object" : fault.text);

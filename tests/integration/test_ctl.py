@@ -84,6 +84,10 @@ class Usage(Ctl):
                 (["compare", "-f", "x", "--policies", "uniform,best"], "unknown policy best")):
             self.fails(2, pattern, *words)
 
+    def test_a_file_that_cannot_be_read_is_no_daemon_that_is_not_reached(self):
+        self.fails(1, "Is a directory", "plan", "make", "-f", self.folder, "--step", "0")
+        self.fails(1, "Is a directory", "job", "create", "-f", self.folder)
+
     def test_show_says_which_exchange_crosses_nodes(self):
         for profile, cp, words in (("h100-nodes", 16, "ms of exchange across nodes"), ("paper-h100", 16, "ms of exchange"),
                                    ("h100-nodes", 8, "ms of exchange")):

@@ -92,6 +92,8 @@ static void test_model_config_read__refuses_other_models(void **state)
         }
     }
     assert_true(model_config_read("/no-such/config.json", &config, &err) < 0);
+    assert_non_null(strstr(err.message, "No such file"));
+    assert_null(strstr(err.message, "line"));
 }
 
 int main(void)
