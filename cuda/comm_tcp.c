@@ -1,7 +1,7 @@
 /*
  * A star of TCP connections, with data rank 0 in the middle: for ranks that a launcher other than
  * MPI has started. It gathers bytes and tells who gives up, no more; the first frame that is not
- * data ends everything. All waiting is by poll against a deadline. Strangers that connect are sent
+ * data ends everything. All waiting is against a deadline. Strangers that connect are sent
  * away by their first bytes. Frames are of this machine's byte order, as the ranks run one program.
  * Only the thread that opened it may call.
  */
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@
 #define STRANGER_MS 2000
 #define FAREWELL_MS 1000
 #define RETRY_NS 50000000
+#define TRY_US 5000000
 
 /* END: a rank leaves, having done all. One that dies does not say so. */
 enum frame_kind { FRAME_HELLO = 1, FRAME_DATA, FRAME_FAILURE, FRAME_END };
@@ -380,13 +382,18 @@ static int accept_all(struct tcp_comm *tcp, const struct launcher_place *place,
     return rc;
 }
 
-/* One try at every address; -1: nobody listens. */
-static int try_connect(const struct addrinfo *addresses)
+/* One try at every address; -1: nobody listens. A host that does not even refuse would hold up the
+ * others for minutes. */
+static int try_connect(const struct addrinfo *addresses, int64_t deadline_ns)
 {
     for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
-        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int64_t left_us = (deadline_ns - comm_now_ns()) / 1000;
+        int64_t try_us = left_us < TRY_US ? left_us : TRY_US;
+        const struct timeval limit = {.tv_sec = try_us / 1000000, .tv_usec = try_us % 1000000};
+        int fd = try_us > 0 ? socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
 
-        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
+        if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0 &&
+            connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
             return fd;
         }
         if (fd >= 0) {
@@ -410,7 +417,7 @@ static int connect_to(struct tcp_comm *tcp, const struct launcher_place *place,
         return rc;
     }
     for (;;) {
-        tcp->sockets[0] = try_connect(addresses);
+        tcp->sockets[0] = try_connect(addresses, deadline_ns);
         if (tcp->sockets[0] >= 0 || comm_now_ns() > deadline_ns) {
             break;
         }

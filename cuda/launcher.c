@@ -43,6 +43,14 @@ static int read_number(const char *name, uint32_t max, uint32_t *ret, struct skr
     return parse(getenv(name), max, ret) ? 0 : wrong(name, err);
 }
 
+/* 0 is no port to meet at: each who listens there gets another. */
+static int read_port(const char *name, uint32_t *ret, struct skrull_error *err)
+{
+    int rc = read_number(name, UINT16_MAX, ret, err);
+
+    return rc == 0 && *ret == 0 ? wrong(name, err) : rc;
+}
+
 static int copy_host(const char *name, size_t len, char *ret_host, size_t size)
 {
     if (len == 0 || len >= size) {
@@ -83,7 +91,7 @@ static int find_torchrun(struct launcher_place *place, uint32_t *port, struct sk
         rc = read_number("WORLD_SIZE", UINT32_MAX, &place->size, err);
     }
     if (rc == 0) {
-        rc = read_number("MASTER_PORT", UINT16_MAX, port, err);
+        rc = read_port("MASTER_PORT", port, err);
     }
     if (rc == 0 && (!host || copy_host(host, strlen(host), place->host, sizeof(place->host)) < 0)) {
         rc = wrong("MASTER_ADDR", err);
@@ -120,7 +128,7 @@ int launcher_find(struct launcher_place *ret, struct skrull_error *err)
                                                        : find_slurm(&place, &port, err);
 
     if (rc == 0 && getenv("SKRULL_PORT")) {
-        rc = read_number("SKRULL_PORT", UINT16_MAX, &port, err);
+        rc = read_port("SKRULL_PORT", &port, err);
     }
     if (rc == 0 && (place.size == 0 || place.rank >= place.size)) {
         rc = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT,

@@ -5,8 +5,8 @@
  */
 #include "model_config.h"
 
+#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -66,10 +66,11 @@ static int read_number(const struct reader *reader, const char *key, double abse
     const json_t *value = json_object_get(reader->json, key);
     double number = value && !json_is_null(value) ? json_number_value(value) : absent;
 
-    if ((value && !json_is_null(value) && !json_is_number(value)) || !(number > 0) ||
-        !isfinite(number)) {
+    if ((value && !json_is_null(value) && !json_is_number(value)) || !(number >= FLT_MIN) ||
+        number > FLT_MAX) {
         return skrull_error_set(reader->err, SKRULL_ERR_INVALID_ARGUMENT,
-                                "%s: %s: not a positive number", reader->path, key);
+                                "%s: %s: not a positive number that a float holds", reader->path,
+                                key);
     }
     *ret = (float)number;
     return 0;

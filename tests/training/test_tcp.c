@@ -249,6 +249,38 @@ static void test_comm_tcp__strangers(void **state)
     run_ranks(send_strangers_away, N_RANKS);
 }
 
+/* Its kernel takes no connection any more and does not refuse one either. */
+static void test_comm_tcp__host_that_does_not_answer(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), filling[4];
+    struct skrull_comm *comm = NULL;
+    struct skrull_error err;
+    int64_t start;
+
+    (void)state;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    for (size_t i = 0; i < 4; i++) {
+        filling[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(filling[i], (struct sockaddr *)&address, sizeof(address));
+    }
+    set_number("RANK", 1);
+    set_number("WORLD_SIZE", 2);
+    set_number("MASTER_PORT", ntohs(address.sin_port));
+    (void)setenv("MASTER_ADDR", "127.0.0.1", 1);
+    start = comm_now_ns();
+    assert_int_equal(skrull_comm_tcp(300, &comm, &err), SKRULL_ERR_DEADLINE_EXCEEDED);
+    assert_true(comm_now_ns() - start < INT64_C(20000000000));
+    for (size_t i = 0; i < 4; i++) {
+        (void)close(filling[i]);
+    }
+    (void)close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_comm_tcp__leaving_is_not_dying),
         cmocka_unit_test(test_comm_tcp__rank_never_comes),
         cmocka_unit_test(test_comm_tcp__strangers),
+        cmocka_unit_test(test_comm_tcp__host_that_does_not_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

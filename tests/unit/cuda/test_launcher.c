@@ -119,6 +119,9 @@ static void test_launcher_find__names_what_is_wrong(void **state)
         {{"RANK=0", "MASTER_ADDR=h", "MASTER_PORT=1"}, "WORLD_SIZE is not set"},
         {{"RANK=0", "WORLD_SIZE=8", "MASTER_PORT=1"}, "MASTER_ADDR is not set"},
         {{"RANK=0", "WORLD_SIZE=8", "MASTER_ADDR=h", "MASTER_PORT=70000"}, "MASTER_PORT is wrong"},
+        {{"RANK=0", "WORLD_SIZE=8", "MASTER_ADDR=h", "MASTER_PORT=0"}, "MASTER_PORT is wrong"},
+        {{"RANK=0", "WORLD_SIZE=8", "MASTER_ADDR=h", "MASTER_PORT=1", "SKRULL_PORT=0"},
+         "SKRULL_PORT is wrong"},
         {{"RANK=8", "WORLD_SIZE=8", "MASTER_ADDR=h", "MASTER_PORT=1"}, "rank 8 of 8"},
         {{"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_JOB_ID=1"}, "SLURM_NODELIST is not set"},
     };

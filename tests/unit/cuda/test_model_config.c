@@ -76,6 +76,8 @@ static void test_model_config_read__refuses_other_models(void **state)
         {"{\"mlp_bias\": true, " SIZES "}", "mlp_bias"},
         {"{\"head_dim\": 7, " SIZES "}", "a head be even"},
         {"{\"rms_norm_eps\": -1, " SIZES "}", "rms_norm_eps"},
+        {"{\"rms_norm_eps\": 1e-300, " SIZES "}", "rms_norm_eps"},
+        {"{\"rope_theta\": 1e300, " SIZES "}", "rope_theta"},
         {"{\"hidden_size\": 64}", "num_hidden_layers"},
         {"{\"hidden_size\": 1e9}", "hidden_size"},
         {"[1]", "not an object"},
