@@ -1,10 +1,11 @@
 /*
  * A star of TCP connections, with data rank 0 in the middle: for ranks that a launcher other than
  * MPI has started. It gathers bytes and tells who gives up, no more; the first frame that is not
- * data ends everything. All waiting is against a deadline. Strangers that connect are sent
- * away by their first bytes. Frames are of this machine's byte order, as the ranks run one program.
+ * data ends everything. All waiting is against a deadline. Strangers that connect are sent away by
+ * their first bytes. Frames are of this machine's byte order, as the ranks run one program. Only
+the
  * Only the thread that opened it may call.
- */
+ * thread that opened it may call.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -66,8 +66,8 @@ static int read_number(const struct reader *reader, const char *key, double abse
     const json_t *value = json_object_get(reader->json, key);
     double number = value && !json_is_null(value) ? json_number_value(value) : absent;
 
-    if ((value && !json_is_null(value) && !json_is_number(value)) || !(number >= FLT_MIN) ||
-        number > FLT_MAX) {
+    if ((value && !json_is_null(value) && !json_is_number(value)) || !(number >= (double)FLT_MIN) ||
+        number > (double)FLT_MAX) {
         return skrull_error_set(reader->err, SKRULL_ERR_INVALID_ARGUMENT,
                                 "%s: %s: not a positive number that a float holds", reader->path,
                                 key);
