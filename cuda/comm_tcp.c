@@ -3,9 +3,8 @@
  * MPI has started. It gathers bytes and tells who gives up, no more; the first frame that is not
  * data ends everything. All waiting is against a deadline. Strangers that connect are sent away by
  * their first bytes. Frames are of this machine's byte order, as the ranks run one program. Only
-the
- * Only the thread that opened it may call.
- * thread that opened it may call.
+ * the thread that opened it may call.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
