@@ -5,6 +5,7 @@
  */
 #include "model_config.h"
 
+#include <errno.h>
 #include <float.h>
 #include <inttypes.h>
 #include <string.h>
@@ -203,7 +204,8 @@ int model_config_read(const char *model, struct model_config *ret, struct skrull
     }
     json = json_load_file(model, JSON_REJECT_DUPLICATES, &fault);
     if (!json && json_error_code(&fault) == json_error_cannot_open_file) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s", fault.text);
+        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s: %s", model,
+                                strerror(errno));
     }
     if (!json || !json_is_object(json)) {
         rc = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s: line %d: %s", model,
