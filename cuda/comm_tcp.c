@@ -373,6 +373,10 @@ static int accept_all(struct tcp_comm *tcp, const struct launcher_place *place,
 
             if (fd >= 0) {
                 greet(tcp, fd, &n_here);
+            } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+                rc = skrull_error_set(err, SKRULL_ERR_RESOURCE_EXHAUSTED,
+                                      "data rank 0 cannot take data rank %" PRIu32 " in: %s",
+                                      first_missing(tcp), strerror(errno));
             }
         }
     }

@@ -6,9 +6,12 @@
 #include "model_config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <float.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -77,11 +80,16 @@ static int read_number(const struct reader *reader, const char *key, double abse
     return 0;
 }
 
-static bool read_flag(const struct reader *reader, const char *key, bool absent)
+static int read_flag(const struct reader *reader, const char *key, bool absent, bool *ret)
 {
     const json_t *value = json_object_get(reader->json, key);
 
-    return json_is_boolean(value) ? json_is_true(value) : absent;
+    if (value && !json_is_null(value) && !json_is_boolean(value)) {
+        return skrull_error_set(reader->err, SKRULL_ERR_INVALID_ARGUMENT,
+                                "%s: %s: neither true nor false", reader->path, key);
+    }
+    *ret = json_is_boolean(value) ? json_is_true(value) : absent;
+    return 0;
 }
 
 /* Is the text under `key` one of `words`? Absent is. */
@@ -106,7 +114,12 @@ static int check_kind(const struct reader *reader)
     static const char *const acts[] = {"silu", "swish", NULL};
     static const char *const experts[] = {"num_experts", "num_local_experts", "n_routed_experts"};
     const json_t *scaling = json_object_get(reader->json, "rope_scaling");
+    bool has_mlp_bias;
+    int rc = read_flag(reader, "mlp_bias", false, &has_mlp_bias);
 
+    if (rc < 0) {
+        return rc;
+    }
     if (!is_one_of(reader, "model_type", types)) {
         return refuse(reader, "model_type", "llama, mistral and qwen2 are built");
     }
@@ -116,7 +129,7 @@ static int check_kind(const struct reader *reader)
     if (scaling && !json_is_null(scaling)) {
         return refuse(reader, "rope_scaling", "scaled positions are not built");
     }
-    if (read_flag(reader, "mlp_bias", false)) {
+    if (has_mlp_bias) {
         return refuse(reader, "mlp_bias", "not built");
     }
     for (size_t i = 0; i < sizeof(experts) / sizeof(experts[0]); i++) {
@@ -158,30 +171,54 @@ static int read_sizes(const struct reader *reader, struct model_config *config)
     return rc;
 }
 
+/* Qwen2 names a window that counts only where another key says so. */
+static int read_window(const struct reader *reader, bool is_qwen2, uint32_t *ret)
+{
+    const json_t *window = json_object_get(reader->json, "sliding_window");
+    bool is_used;
+    int rc = read_flag(reader, "use_sliding_window", !is_qwen2, &is_used);
+
+    return rc == 0 && is_used && window && !json_is_null(window)
+               ? read_size(reader, "sliding_window", 0, ret)
+               : rc;
+}
+
 static int read_all(const struct reader *reader, struct model_config *config)
 {
     const json_t *type = json_object_get(reader->json, "model_type");
     bool is_qwen2 = json_is_string(type) && strcmp(json_string_value(type), "qwen2") == 0;
-    const json_t *window = json_object_get(reader->json, "sliding_window");
     int rc = check_kind(reader);
 
-    if (rc == 0) {
-        rc = read_sizes(reader, config);
-    }
-    if (rc == 0) {
-        rc = read_number(reader, "rms_norm_eps", 1e-6, &config->norm_eps);
-    }
-    if (rc == 0) {
-        rc = read_number(reader, "rope_theta", 10000.0, &config->rope_base);
-    }
-    if (rc == 0 && window && !json_is_null(window) &&
-        read_flag(reader, "use_sliding_window", !is_qwen2)) {
-        rc = read_size(reader, "sliding_window", 0, &config->window);
-    }
-    config->has_tied_head = read_flag(reader, "tie_word_embeddings", false);
-    config->has_qkv_bias = read_flag(reader, "attention_bias", is_qwen2);
+    rc = rc ? rc : read_sizes(reader, config);
+    rc = rc ? rc : read_number(reader, "rms_norm_eps", 1e-6, &config->norm_eps);
+    rc = rc ? rc : read_number(reader, "rope_theta", 10000.0, &config->rope_base);
+    rc = rc ? rc : read_window(reader, is_qwen2, &config->window);
+    rc = rc ? rc : read_flag(reader, "tie_word_embeddings", false, &config->has_tied_head);
+    rc = rc ? rc : read_flag(reader, "attention_bias", is_qwen2, &config->has_qkv_bias);
     if (rc == 0 && config->has_qkv_bias && !is_qwen2) {
         rc = refuse(reader, "attention_bias", "built for qwen2 only");
+    }
+    return rc;
+}
+
+/* A regular file: anything else may never end. *ret is NULL where it is no JSON, by `fault`. */
+static int load(const struct reader *reader, json_t **ret, json_error_t *fault)
+{
+    struct stat info;
+    int fd = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int rc = 0;
+
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        rc = skrull_error_set(reader->err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s: %s",
+                              reader->path, strerror(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        rc = skrull_error_set(reader->err, SKRULL_ERR_INVALID_ARGUMENT,
+                              "--model: %s: not a regular file", reader->path);
+    } else {
+        *ret = json_loadfd(fd, JSON_REJECT_DUPLICATES, fault);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
     }
     return rc;
 }
@@ -191,7 +228,7 @@ int model_config_read(const char *model, struct model_config *ret, struct skrull
     struct reader reader = {.path = model, .err = err};
     struct model_config config = {0};
     json_error_t fault;
-    json_t *json;
+    json_t *json = NULL;
     int rc;
 
     if (strcmp(model, "tiny") == 0 || strcmp(model, "tiny64") == 0) {
@@ -202,10 +239,9 @@ int model_config_read(const char *model, struct model_config *ret, struct skrull
         }
         return 0;
     }
-    json = json_load_file(model, JSON_REJECT_DUPLICATES, &fault);
-    if (!json && json_error_code(&fault) == json_error_cannot_open_file) {
-        return skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s: %s", model,
-                                strerror(errno));
+    rc = load(&reader, &json, &fault);
+    if (rc < 0) {
+        return rc;
     }
     if (!json || !json_is_object(json)) {
         rc = skrull_error_set(err, SKRULL_ERR_INVALID_ARGUMENT, "--model: %s: line %d: %s", model,

@@ -74,6 +74,9 @@ static void test_model_config_read__refuses_other_models(void **state)
         {"{\"hidden_act\": \"gelu\", " SIZES "}", "hidden_act"},
         {"{\"num_experts\": 8, " SIZES "}", "num_experts"},
         {"{\"mlp_bias\": true, " SIZES "}", "mlp_bias"},
+        {"{\"mlp_bias\": 0, " SIZES "}", "mlp_bias: neither"},
+        {"{\"tie_word_embeddings\": \"yes\", " SIZES "}", "tie_word_embeddings: neither"},
+        {"{\"use_sliding_window\": 1, " SIZES "}", "use_sliding_window: neither"},
         {"{\"head_dim\": 7, " SIZES "}", "a head be even"},
         {"{\"rms_norm_eps\": -1, " SIZES "}", "rms_norm_eps"},
         {"{\"rms_norm_eps\": 1e-300, " SIZES "}", "rms_norm_eps"},
@@ -96,6 +99,8 @@ static void test_model_config_read__refuses_other_models(void **state)
     assert_true(model_config_read("/no-such/config.json", &config, &err) < 0);
     assert_non_null(strstr(err.message, "No such file"));
     assert_null(strstr(err.message, "line"));
+    assert_true(model_config_read("/dev/zero", &config, &err) < 0);
+    assert_non_null(strstr(err.message, "/dev/zero: not a regular file"));
 }
 
 int main(void)
