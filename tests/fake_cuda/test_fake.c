@@ -240,6 +240,7 @@ static void test_comm_nccl__gathers(void **state)
     assert_string_equal(fake_end(), "");
 }
 
+/* Whoever has not heard everybody yet when the first gives up hears it from that one: ABORTED. */
 static void test_comm_nccl__a_rank_without_gpu(void **state)
 {
     struct rank ranks[N_RANKS];
@@ -247,7 +248,7 @@ static void test_comm_nccl__a_rank_without_gpu(void **state)
     (void)state;
     run_ranks(ranks, N_RANKS - 1, 10000, gather_soundly);
     for (uint32_t r = 0; r < N_RANKS; r++) {
-        assert_int_equal(ranks[r].rc, SKRULL_ERR_UNAVAILABLE);
+        assert_true(ranks[r].rc == SKRULL_ERR_UNAVAILABLE || ranks[r].rc == SKRULL_ERR_ABORTED);
         assert_non_null(strstr(ranks[r].err.message, "data rank 2: no GPU 2 here"));
     }
     assert_string_equal(fake_end(), "");
