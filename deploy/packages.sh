@@ -11,9 +11,9 @@ build="gcc libc6-dev meson ninja-build pkg-config python3
 # libcmocka-dev: unit tests; the Python packages and plug-in: a stock gRPC client against the daemon;
 # systemd: checks of the unit file; man-db, groff-base: of the man pages; g++: of the public headers and of
 # kernels on the CPU, binutils: names of kernels; Open MPI: training on eight ranks (MPICH is slow where ranks
-# share cores).
+# share cores); procps: finding ranks to kill.
 test="$build g++ libcmocka-dev python3-grpcio python3-protobuf python3-yaml protobuf-compiler
-      protobuf-compiler-grpc systemd man-db groff-base git libopenmpi-dev openmpi-bin"
+      protobuf-compiler-grpc systemd man-db groff-base git libopenmpi-dev openmpi-bin procps"
 # clang and its runtime: the second compiler and the sanitizers.
 ci="$test clang libclang-rt-14-dev"
 
