@@ -196,9 +196,9 @@ def job(name="a-job", **changes):
     return message
 
 
-def create(daemon, message=None, request_id="", stub=None):
+def create(daemon, message=None, request_id="", planner=None):
     request = stubs().planner.CreateJobRequest(job=message or job(), request_id=request_id)
-    return (stub or daemon.planner()).CreateJob(request, timeout=30)
+    return (planner or daemon.planner()).CreateJob(request, timeout=30)
 
 
 def stream_request(name, rank, **fields):

@@ -120,7 +120,7 @@ class Jobs(unittest.TestCase):
     def test_of_creations_at_once_one_wins(self):
         def attempt(i):
             try:
-                return create(self.daemon, job("race", seed=i), stub=self.planner).uid
+                return create(self.daemon, job("race", seed=i), planner=self.planner).uid
             except grpc.RpcError as error:
                 return error.code()
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
@@ -154,7 +154,7 @@ class Jobs(unittest.TestCase):
 
     def test_list_in_pages(self):
         for name in ("page-c", "page-a", "page-b"):
-            create(self.daemon, job(name), stub=self.planner)
+            create(self.daemon, job(name), planner=self.planner)
         names, token = [], ""
         while True:
             page = self.planner.ListJobs(self.pb.ListJobsRequest(page_size=2, page_token=token))
@@ -178,7 +178,7 @@ class Jobs(unittest.TestCase):
             self.assertEqual(b.count, sum(1 for x in lengths if b.upper // 2 <= x < b.upper))
 
     def test_get_plan(self):
-        create(self.daemon, job("gp"), stub=self.planner)
+        create(self.daemon, job("gp"), planner=self.planner)
         plan = get_plan(self.planner, "gp", 7)
         self.assertEqual([r.data_rank for r in plan.ranks], list(range(32)))
         self.assertEqual(plan.step, 7)
@@ -193,7 +193,7 @@ class Jobs(unittest.TestCase):
     def test_a_plan_too_large_for_a_message_is_had_by_ranks(self):
         big = job("big", steps=2)
         setattr(big.batch, "global", 50000)
-        create(self.daemon, big, stub=self.planner)
+        create(self.daemon, big, planner=self.planner)
         error = error_of(self.planner.GetPlan, self.pb.GetPlanRequest(job="big", step=1))
         self.assertEqual(error.code(), Code.RESOURCE_EXHAUSTED)
         self.assertIn("data_ranks", error.details())

@@ -106,7 +106,7 @@ class Errors(unittest.TestCase):
 
     def test_updates(self):
         planner, pb, parts = self.planner, self.pb, stubs().job
-        create(self.daemon, job("u", steps=300), stub=planner)
+        create(self.daemon, job("u", steps=300), planner=planner)
 
         def update(mask=(), revision=0, from_step=0, **fields):
             request = pb.UpdateJobRequest(job=parts.Job(name="u", **fields), expected_revision=revision,

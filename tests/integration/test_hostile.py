@@ -74,7 +74,7 @@ class Hostile(unittest.TestCase):
     def setUpClass(cls):
         cls.daemon = Daemon().start()
         cls.planner = cls.daemon.planner()
-        create(cls.daemon, job("h"), stub=cls.planner)
+        create(cls.daemon, job("h"), planner=cls.planner)
         cls.channel = cls.daemon.channel(**{"grpc.max_send_message_length": -1})
         service = stubs().planner.DESCRIPTOR.services_by_name["PlannerService"]
         cls.methods = {m.name: m.input_type for m in service.methods
@@ -249,7 +249,7 @@ class Hostile(unittest.TestCase):
 
     def test_pages_of_jobs(self):
         made = concurrent.futures.ThreadPoolExecutor(16)
-        list(made.map(lambda i: create(self.daemon, job(f"many-{i:04}"), stub=self.planner), range(1200)))
+        list(made.map(lambda i: create(self.daemon, job(f"many-{i:04}"), planner=self.planner), range(1200)))
         listed = self.planner.ListJobs
         for size in (0, 1000, 1_000_000, 2**64 - 1):
             page = listed(stubs().planner.ListJobsRequest(page_size=size), timeout=10)

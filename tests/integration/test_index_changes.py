@@ -106,7 +106,7 @@ class Changes(unittest.TestCase):
 
     @classmethod
     def make(cls, name, index):
-        return create(cls.daemon, job(name, steps=STEPS, data=[stubs().job.Dataset(index=index)]), stub=cls.planner)
+        return create(cls.daemon, job(name, steps=STEPS, data=[stubs().job.Dataset(index=index)]), planner=cls.planner)
 
     def get(self, name, step):
         return self.planner.GetPlan(stubs().planner.GetPlanRequest(job=name, step=step, data_ranks=[0]), timeout=30)

@@ -17,14 +17,13 @@ class Asker:
     def __init__(self, daemon, version):
         name = "reflection" if version == "v1" else "reflection_alpha"
         self.pb = getattr(stubs(), name)
-        stub = getattr(stubs(), name + "_grpc").ServerReflectionStub(daemon.channel())
+        self.service = getattr(stubs(), name + "_grpc").ServerReflectionStub(daemon.channel())
         self.requests = []
-        self.stub = stub
 
     def ask(self, *requests):
         """All in one stream; the responses."""
         sent = [self.pb.ServerReflectionRequest(host="h", **request) for request in requests]
-        responses = list(self.stub.ServerReflectionInfo(iter(sent), timeout=30))
+        responses = list(self.service.ServerReflectionInfo(iter(sent), timeout=30))
         assert [r.original_request for r in responses] == sent
         assert {r.valid_host for r in responses} == {"h"}
         return responses
@@ -132,7 +131,7 @@ class Reflection(unittest.TestCase):
             def questions():
                 yield asker.pb.ServerReflectionRequest(list_services="x")
                 is_over.wait(60)
-            asked = asker.stub.ServerReflectionInfo(questions())
+            asked = asker.service.ServerReflectionInfo(questions())
             next(asked)
             self.assertEqual(daemon.stop(timeout=4), 0)
             self.assertEqual(list(asked), [])
@@ -151,7 +150,7 @@ class OffElsewhere(unittest.TestCase):
                     if is_on:
                         asker.ask({"list_services": ""})
                         continue
-                    error = error_of(asker.stub.ServerReflectionInfo,
+                    error = error_of(asker.service.ServerReflectionInfo,
                                      iter([asker.pb.ServerReflectionRequest(list_services="")]))
                     self.assertEqual(error.code(), Code.UNIMPLEMENTED)
                     self.assertIn("--reflection", error.details())

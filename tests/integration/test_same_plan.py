@@ -87,16 +87,16 @@ class SamePlan(unittest.TestCase):
 
     def expect_same(self, job, step):
         """Every way to the plan of one step; returns its digest."""
-        name, stub = job["name"], self.daemon.planner()
+        name, planner = job["name"], self.daemon.planner()
         path = os.path.join(self.folder, name + ".json")
         made = json_format.Parse(self.ctl("plan", "make", "-f", path, "--step", str(step), "-o", "json"), stubs().plan.Plan())
         request = stubs().planner.GetPlanRequest
-        whole = stub.GetPlan(request(job=name, step=step), timeout=30)
+        whole = planner.GetPlan(request(job=name, step=step), timeout=30)
         self.assertEqual(content(whole), content(made))
         got = json_format.Parse(self.ctl("plan", "get", name, "--step", str(step), "-o", "json"), stubs().plan.Plan())
         self.assertEqual(content(got), content(made))
         for rank in sorted({0, len(made.ranks) // 2, len(made.ranks) - 1}):
-            part = stub.GetPlan(request(job=name, step=step, data_ranks=[rank]), timeout=30)
+            part = planner.GetPlan(request(job=name, step=step, data_ranks=[rank]), timeout=30)
             self.assertEqual([content(r) for r in part.ranks], [content(made.ranks[rank])])
             line = self.ctl("stream", name, "--rank", str(rank), "--from", str(step), "--count", "1", "-o", "json")
             streamed = json_format.Parse(line, stubs().plan.RankPlan())

@@ -180,7 +180,7 @@ class ManyJobs(unittest.TestCase):
             planner = daemon.planner()
             jobs, steps = [f"m-{i}" for i in range(10)], 15 if harness.IS_SANITIZED else 60
             for name in jobs:
-                create(daemon, large_job(name, 8000, steps=steps, policy="uniform"), stub=planner)
+                create(daemon, large_job(name, 8000, steps=steps, policy="uniform"), planner=planner)
             before = resident_mib(daemon.process)
             for name in jobs:
                 plans = sum(1 for m in planner.StreamPlans(stream_request(name, 0), timeout=120)

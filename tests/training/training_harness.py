@@ -54,8 +54,8 @@ def revise(server, name, **changes):
 
 def plans(server, name):
     """All steps' plans of a job."""
-    planner_pb2, stub = harness.stubs().planner, harness.stubs().planner_grpc.PlannerServiceStub(server.channel())
-    return [stub.GetPlan(planner_pb2.GetPlanRequest(job=name, step=step)) for step in range(STEPS)]
+    planner_pb2, planner = harness.stubs().planner, harness.stubs().planner_grpc.PlannerServiceStub(server.channel())
+    return [planner.GetPlan(planner_pb2.GetPlanRequest(job=name, step=step)) for step in range(STEPS)]
 
 
 def create(server, name, policy="skrull", dp=2, cp=4, cp_mode="fixed", shard="zigzag", align=1, loss="token_mean",
